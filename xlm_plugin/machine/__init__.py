@@ -1,0 +1,1 @@
+"""What runs it: devices, host memory, limits."""

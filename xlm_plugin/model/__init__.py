@@ -1,0 +1,1 @@
+"""What runs: the shard graph of a model, read from GGUF files or Hugging Face folders."""

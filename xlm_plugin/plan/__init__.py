@@ -1,0 +1,1 @@
+"""Where every shard goes, and where every byte of VRAM goes."""
