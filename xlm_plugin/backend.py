@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from xlm_plugin.machine.document import Device
@@ -26,11 +26,15 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """How an engine listens and what it is told beside its plan. Port 0 means any free port."""
+    """How an engine listens and what it is told beside its plan. Port 0 means any free port.
+
+    ``device`` says how large and how well linked an emulated device is; real devices know themselves.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
     threads: int | None = None
+    device: Device | None = None
     extra_arguments: tuple[str, ...] = ()
 
 
@@ -67,8 +71,14 @@ class Engine(Protocol):
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def complete(self, prompt: str, new_tokens: int, *, chat: bool = False) -> Completion:
-        """Return the greedy continuation of ``prompt``. Raises EngineError when the engine fails."""
+    def complete(
+        self, prompt: str, new_tokens: int, *, chat: bool = False, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """Return the greedy continuation of ``prompt``; ``on_text`` gets the text as it comes.
+
+        A streamed completion lacks the tokens that end inside a character. Raises EngineError when the
+        engine fails.
+        """
 
     def wait(self) -> int:
         """Wait until the process ends and return its exit code."""
@@ -120,6 +130,9 @@ class Backend(Protocol):
 
     def probe(self) -> Probe:
         """Return the engine and the devices found here, without starting anything long."""
+
+    def prepare(self) -> Probe:
+        """Make the engine ready, building it where it is missing, and return what is found then."""
 
     def read_model(self, ref: str) -> ModelGraph | None:
         """Return the model that ``ref`` names in this engine's own store, or None if it is not ours."""

@@ -1,0 +1,1 @@
+"""Commands that the llama.cpp adapter adds to ``xlm``."""

@@ -1,0 +1,156 @@
+"""One private directory per engine process: its plan, its control socket, and a record of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlm_plugin.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RECORD = "engine.json"
+SOCKET = "control.sock"
+PLAN = "plan.json"
+
+# A Unix socket address holds 107 characters (sockaddr_un, Linux); the rest of ours takes 25.
+_ROOT_CHARACTERS = 80
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class EngineRecord:
+    """An engine of ours, as its runtime directory tells. ``started`` is a Unix time in seconds."""
+
+    pid: int
+    started: float
+    name: str
+    url: str
+    device: str
+    emulated: bool
+
+
+@dataclass(frozen=True)
+class RunningEngine:
+    """An engine process that is alive, and where it is spoken to."""
+
+    record: EngineRecord
+    directory: Path
+
+    @property
+    def socket(self) -> Path:
+        """The control socket."""
+        return self.directory / SOCKET
+
+
+def new_directory() -> Path:
+    """Return the path of a runtime directory that does not exist yet."""
+    return _roots()[0] / secrets.token_hex(4)
+
+
+def create(directory: Path) -> None:
+    """Make ``directory`` and its parents for this user only, and remove what dead engines left there.
+
+    Raises EngineError where that is impossible.
+    """
+    root = directory.parent
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = root.lstat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise EngineError(f"{root} belongs to another user or is open to others.", "Remove it and start again.")
+        directory.mkdir(mode=0o700)
+    except OSError as error:
+        raise EngineError(
+            f"The directory {directory} cannot be made: {error.strerror}.",
+            "Set XDG_RUNTIME_DIR to a directory that you can write to.",
+        ) from None
+    _remove_dead(root)
+
+
+def write_record(directory: Path, record: EngineRecord) -> None:
+    """Write ``record`` into ``directory`` so that other commands find the engine."""
+    unfinished = directory / f".{RECORD}"
+    unfinished.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    unfinished.replace(directory / RECORD)
+
+
+def remove(directory: Path) -> None:
+    """Remove ``directory`` and all in it."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def running_engines() -> list[RunningEngine]:
+    """Return the engines of this user that are alive, oldest first."""
+    engines = [
+        RunningEngine(record, directory)
+        for root in _roots()
+        for directory, record in _records(root)
+        if record is not None and _is_alive(record)
+    ]
+    return sorted(engines, key=lambda engine: engine.record.started)
+
+
+def find_running(pid_or_name: str) -> RunningEngine:
+    """Return the running engine with this process id or model name; raises EngineError if not just one."""
+    engines = running_engines()
+    found = [engine for engine in engines if pid_or_name in (str(engine.record.pid), engine.record.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        pids = ", ".join(str(engine.record.pid) for engine in found)
+        raise EngineError(f"Several engines run '{pid_or_name}'.", f"Name one by its process id: {pids}.")
+    known = ", ".join(f"{engine.record.pid} ({engine.record.name})" for engine in engines)
+    raise EngineError(
+        f"No running engine is called '{pid_or_name}'.",
+        f"Running: {known}." if known else "Start one with 'xlm serve MODEL'.",
+    )
+
+
+def _roots() -> list[Path]:
+    """Return where runtime directories may lie, the preferred place first."""
+    shared = Path(tempfile.gettempdir()) / f"xlm-{os.getuid()}"
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    if session and len(session) <= _ROOT_CHARACTERS and os.access(session, os.W_OK):
+        return [Path(session) / "xlm", shared]
+    return [shared]
+
+
+def _records(root: Path) -> Iterator[tuple[Path, EngineRecord | None]]:
+    if not root.is_dir() or root.stat().st_uid != os.getuid():
+        return
+    for directory in root.iterdir():
+        try:
+            fields = json.loads((directory / RECORD).read_text(encoding="utf-8"))
+            yield directory, EngineRecord(**fields)
+        except (OSError, ValueError, TypeError):
+            yield directory, None
+
+
+def _is_alive(record: EngineRecord) -> bool:
+    import psutil
+
+    try:
+        process = psutil.Process(record.pid)
+        return abs(process.create_time() - record.started) < 1 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _remove_dead(root: Path) -> None:
+    """Remove the directories of dead engines; one without a record may be starting, so it gets a minute."""
+    for directory, record in _records(root):
+        if record is not None:
+            dead = not _is_alive(record)
+        else:
+            dead = directory.exists() and time.time() - directory.stat().st_mtime > _START_SECONDS
+        if dead:
+            remove(directory)
