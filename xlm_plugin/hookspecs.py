@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xlm_plugin.backend import Backend
     from xlm_plugin.machine.document import Machine
     from xlm_plugin.machine.profile import Measurement, MeasurementRequest, Profile
+    from xlm_plugin.model.descriptor import ModelDescriptor
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan, PlannedContext
     from xlm_plugin.plan.strategy import Objective, Strategy
@@ -37,6 +38,11 @@ def xlm_backends() -> Iterable[Backend]:
 @hookspec
 def xlm_commands(cli: click.Group) -> None:
     """Add commands to the command line."""
+
+
+@hookspec
+def xlm_models() -> Iterable[ModelDescriptor]:
+    """Return models that have a name and are fetched when they are first used."""
 
 
 # Planner: strategies and plans.

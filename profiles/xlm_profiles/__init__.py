@@ -1,0 +1,1 @@
+"""Shipped machine profiles and model descriptors, as data."""

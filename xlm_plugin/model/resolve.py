@@ -1,0 +1,30 @@
+"""From what a person calls a model to where it lies on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xlm_plugin.errors import ModelError
+
+
+def resolve_model(ref: str) -> Path:
+    """Return the path of the model that ``ref`` names: a known name, a ``.gguf`` file or a folder.
+
+    A known model, such as ``demo``, is fetched into the user's cache on first use; a file or folder of
+    the same name is ``./demo``. Raises ModelError where there is no such model, or it cannot be fetched.
+    """
+    import platformdirs
+
+    from xlm_plugin.model.descriptor import fetch_model
+    from xlm_plugin.plugins import get_plugin_manager
+
+    known = {model.name: model for models in get_plugin_manager().hook.xlm_models() for model in models}
+    if ref in known:
+        return fetch_model(known[ref], platformdirs.user_cache_path("xlm-plugin") / "models")
+    path = Path(ref).expanduser()
+    if path.exists():
+        return path
+    raise ModelError(
+        f"There is no model '{ref}'.",
+        f"Name a .gguf file, the folder of a Hugging Face model, or one of these: {', '.join(sorted(known))}.",
+    )
