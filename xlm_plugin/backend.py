@@ -72,7 +72,12 @@ class Engine(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
     def complete(
-        self, prompt: str, new_tokens: int, *, chat: bool = False, on_text: Callable[[str], None] | None = None
+        self,
+        prompt: str,
+        new_tokens: int,
+        *,
+        chat: bool = False,
+        on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         """Return the greedy continuation of ``prompt``; ``on_text`` gets the text as it comes.
 

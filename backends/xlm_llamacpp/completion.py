@@ -19,7 +19,12 @@ class EngineLostError(EngineError):
 
 
 def complete(
-    url: str, prompt: str, new_tokens: int, *, chat: bool = False, on_text: Callable[[str], None] | None = None
+    url: str,
+    prompt: str,
+    new_tokens: int,
+    *,
+    chat: bool = False,
+    on_text: Callable[[str], None] | None = None,
 ) -> Completion:
     """Return the greedy continuation of ``prompt``, at most ``new_tokens`` long, from the server at ``url``.
 

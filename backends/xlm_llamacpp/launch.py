@@ -22,14 +22,16 @@ EMULATED_LINK_BYTES_PER_S = 16e9
 EMULATED_LINK_LATENCY_SECONDS = 10e-6
 
 # What the plan pays for cannot be changed behind its back.
-_PLANNED = frozenset(
-    "-m --model -c --ctx-size -np --parallel -b --batch-size -ub --ubatch-size -ctk --cache-type-k -ctv "
-    "--cache-type-v -fa --flash-attn -dev --device -ngl --gpu-layers --n-gpu-layers -fit --fit -ot "
-    "--override-tensor --host --port".split()
+_PLANNED = re.compile(
+    "-m|--model|-c|--ctx-size|-np|--parallel|-b|--batch-size|-ub|--ubatch-size|-ctk|--cache-type-k|-ctv|"
+    "--cache-type-v|-fa|--flash-attn|-dev|--device|-ngl|--gpu-layers|--n-gpu-layers|-fit|--fit|-ot|"
+    "--override-tensor|--host|--port"
 )
 
 
-def planned_spec(engine: InstalledEngine, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
+def planned_spec(
+    engine: InstalledEngine, plan: Plan, model: ModelGraph, options: LaunchOptions
+) -> LaunchSpec:
     """Return how to start llama-server under ``plan``."""
     check_extra_arguments(options.extra_arguments)
     directory = runtime.new_directory()
@@ -78,8 +80,8 @@ def check_extra_arguments(arguments: Sequence[str]) -> None:
     """Raise UsageError for an engine argument that would change what the plan pays for."""
     for argument in arguments:
         name = argument.split("=", 1)[0]
-        if name in _PLANNED:
-            raise UsageError(f"'{name}' cannot be passed on: the plan decides it.", "Use the options of xlm instead.")
+        if _PLANNED.fullmatch(name):
+            raise UsageError(f"'{name}' cannot be passed on: the plan decides it.", "Use xlm's own options.")
 
 
 def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int) -> list[str]:
@@ -130,7 +132,8 @@ def _free_port(host: str) -> int:
         with socket.create_server((host, 0), family=_family(host)) as server:
             return int(server.getsockname()[1])
     except OSError as error:
-        raise EngineError(f"Nothing can listen on '{host}': {error.strerror or error}.", "Try --host 127.0.0.1.") from None
+        reason = error.strerror or error
+        raise EngineError(f"Nothing can listen on '{host}': {reason}.", "Try --host 127.0.0.1.") from None
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from xlm_plugin.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from xlm_plugin.backend import Completion, LaunchSpec
 
@@ -48,7 +48,12 @@ class ServerProcess:
         self.stop()
 
     def complete(
-        self, prompt: str, new_tokens: int, *, chat: bool = False, on_text: Callable[[str], None] | None = None
+        self,
+        prompt: str,
+        new_tokens: int,
+        *,
+        chat: bool = False,
+        on_text: Callable[[str], None] | None = None,
     ) -> Completion:
         """Return the greedy continuation of ``prompt``. Raises EngineError when the engine fails."""
         from xlm_llamacpp.completion import EngineLostError, complete
@@ -159,7 +164,8 @@ def start(spec: LaunchSpec, describe: Callable[[int], runtime.EngineRecord] | No
         if directory is not None:
             runtime.remove(directory)
         raise EngineError(
-            f"{spec.command[0]} cannot be started: {error.strerror}.", "Build the engine with 'xlm engine build'."
+            f"{spec.command[0]} cannot be started: {error.strerror}.",
+            "Build the engine with 'xlm engine build'.",
         ) from None
     server = ServerProcess(process, spec)
     try:

@@ -66,7 +66,7 @@ def create(directory: Path) -> None:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = root.lstat()
         if status.st_uid != os.getuid() or status.st_mode & 0o077:
-            raise EngineError(f"{root} belongs to another user or is open to others.", "Remove it and start again.")
+            raise EngineError(f"{root} is not private to this user.", "Remove it and start again.")
         directory.mkdir(mode=0o700)
     except OSError as error:
         raise EngineError(
@@ -128,11 +128,14 @@ def _records(root: Path) -> Iterator[tuple[Path, EngineRecord | None]]:
     if not root.is_dir() or root.stat().st_uid != os.getuid():
         return
     for directory in root.iterdir():
-        try:
-            fields = json.loads((directory / RECORD).read_text(encoding="utf-8"))
-            yield directory, EngineRecord(**fields)
-        except (OSError, ValueError, TypeError):
-            yield directory, None
+        yield directory, _read_record(directory)
+
+
+def _read_record(directory: Path) -> EngineRecord | None:
+    try:
+        return EngineRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _is_alive(record: EngineRecord) -> bool:

