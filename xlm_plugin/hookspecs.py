@@ -55,7 +55,12 @@ def xlm_strategies() -> Iterable[Strategy]:
 
 @hookspec(firstresult=True)
 def xlm_plan(
-    model: ModelGraph, profile: Profile, context: PlannedContext, budget: int, objective: Objective
+    model: ModelGraph,
+    profile: Profile,
+    context: PlannedContext,
+    budget: int,
+    objective: Objective,
+    strategies: Sequence[Strategy],
 ) -> Plan | None:
     """Return the plan of ``model`` within ``budget`` bytes, or None to leave it to another planner."""
 

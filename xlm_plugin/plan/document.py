@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
-from xlm_plugin.errors import PlanError
+from xlm_plugin.errors import DoesNotFitError, PlanError
 from xlm_plugin.model.cache import CacheType  # noqa: TC001  pydantic reads the annotation at run time
+from xlm_plugin.plan.consistency import first_fault
+from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = "xlm.plan/1"
+    from pydantic_core import ErrorDetails
+
+    from xlm_plugin.model.graph import ModelGraph
+
+FORMAT: Final = "xlm.plan/1"
 
 Placement = Literal["pin", "stream", "cpu"]
 
@@ -42,7 +51,10 @@ class PlannedContext(_Frozen):
 
 
 class PlannedShard(_Frozen):
-    """A shard and the tensors that move with it, in execution order."""
+    """A shard and the tensors that move with it, in execution order.
+
+    ``bytes`` is what it takes on a device, where each tensor is padded.
+    """
 
     name: str
     bytes: PositiveInt
@@ -99,8 +111,8 @@ class Plan(_Frozen):
     """All tiers for one model, machine, context and budget.
 
     A shard that any tier pins is resident in all of them. Tensors that no shard names stay on the
-    device (``small_weight_bytes``). Raises PlanError (through ``read`` and ``from_json``) where the
-    document contradicts itself.
+    device (``small_weight_bytes``). Raises PlanError where the document contradicts itself and
+    DoesNotFitError where it takes more than its budget.
     """
 
     format: Literal["xlm.plan/1"] = FORMAT
@@ -117,25 +129,50 @@ class Plan(_Frozen):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Plan:
-        names = [shard.name for shard in self.shards]
-        if len(set(names)) != len(names):
-            raise ValueError("two shards have the same name")
-        edges = [tier.new_tokens for tier in self.tiers]
-        if edges != sorted(set(edges)):
-            raise ValueError("the tiers' new_tokens do not rise")
-        for tier in self.tiers:
-            if unknown := sorted(set(tier.placements) - set(names)):
-                raise ValueError(f"tier {tier.new_tokens} places an unknown shard '{unknown[0]}'")
-            if missing := [name for name in names if name not in tier.placements]:
-                raise ValueError(f"tier {tier.new_tokens} does not place shard '{missing[0]}'")
-        if self.ledger.total_bytes > self.budget_bytes:
-            missing_bytes = self.ledger.total_bytes - self.budget_bytes
-            raise ValueError(f"the plan takes {missing_bytes} bytes more than its budget")
+        if fault := first_fault(self):
+            raise _malformed(fault)
+        missing_bytes = self.ledger.total_bytes - self.budget_bytes
+        if missing_bytes > 0:
+            raise DoesNotFitError(
+                f"The plan takes {format_bytes(self.ledger.total_bytes)}, {missing_bytes} bytes more than "
+                f"its budget of {format_bytes(self.budget_bytes)}.",
+                "Make a new one with 'xlm plan'.",
+                missing_bytes=missing_bytes,
+            )
         return self
+
+    @property
+    def resident(self) -> frozenset[str]:
+        """Names of the shards that stay on the device: those that any tier pins."""
+        return self._placed("pin")
+
+    @property
+    def streamed(self) -> frozenset[str]:
+        """Names of the shards that pass through staging in some tier."""
+        return self._placed("stream")
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether everything fits, so that the engine runs as it would without a plan."""
+        return all(tier.strategy == "stock" for tier in self.tiers)
+
+    def _placed(self, placement: Placement) -> frozenset[str]:
+        return frozenset(
+            name for tier in self.tiers for name, found in tier.placements.items() if found == placement
+        )
 
     def tier_for(self, new_tokens: int) -> Tier:
         """Return the smallest tier that covers ``new_tokens``, or the last one."""
         return next((tier for tier in self.tiers if new_tokens <= tier.new_tokens), self.tiers[-1])
+
+    def check_model(self, model: ModelGraph) -> None:
+        """Raise PlanError unless the plan was made for ``model``."""
+        if self.model.fingerprint != model.fingerprint:
+            raise PlanError(
+                f"The plan is for another model: it was made for '{self.model.name}' "
+                f"({_brief(self.model.fingerprint)}), this is '{model.name}' ({_brief(model.fingerprint)}).",
+                "Make a new one with 'xlm plan'.",
+            )
 
     def to_json(self) -> str:
         """Return the document as indented JSON, ending in a newline."""
@@ -143,21 +180,63 @@ class Plan(_Frozen):
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Return the plan in ``text``. Raises PlanError with the first fault found."""
+        """Return the plan in ``text``.
+
+        Raises PlanError with the first fault found, and DoesNotFitError for a plan over its budget.
+        """
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise _malformed(f"it is not JSON ({error})") from None
+        if not isinstance(document, dict):
+            raise _malformed("it is not a JSON object")
+        found = document.get("format")
+        if found != FORMAT:
+            raise PlanError(
+                f"The plan is of version '{found}'; this xlm reads only '{FORMAT}'."
+                if found
+                else f"This is not a plan: it has no format, such as '{FORMAT}'.",
+                "Make a new one with 'xlm plan'.",
+            )
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            fault = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in fault["loc"]) or "the document"
-            raise PlanError(
-                f"The plan cannot be used: {where}: {fault['msg']}.", "Make a new one with 'xlm plan'."
-            ) from None
+            raise _malformed(_sentence(error.errors(include_url=False)[0])) from None
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """Return the plan in the file ``path``. Raises PlanError when it is unreadable or wrong."""
+        """Return the plan in the file ``path``. Raises like ``from_json``, and where it is unreadable."""
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlanError(f"The plan {path} cannot be read: {error}.") from None
+        except OSError as error:
+            raise PlanError(f"The plan {path} cannot be read: {error.strerror or error}.") from None
+        except UnicodeDecodeError:
+            raise PlanError(f"The plan {path} cannot be read: it is not text.") from None
         return cls.from_json(text)
+
+    def write(self, path: Path) -> None:
+        """Write the document to ``path``, whole or not at all. Raises PlanError where that fails."""
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(self.to_json(), encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink()
+            raise PlanError(f"The plan cannot be written to {path}: {error.strerror or error}.") from None
+
+
+def _malformed(fault: str) -> PlanError:
+    return PlanError(f"The plan cannot be used: {fault}.", "Make a new one with 'xlm plan'.")
+
+
+def _sentence(fault: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "literal_error":
+        return f"{where} is '{fault['input']}', which is not {fault['ctx']['expected']}"
+    message = fault["msg"][0].lower() + fault["msg"][1:]
+    return f"{where}: {message}"
+
+
+def _brief(fingerprint: str) -> str:
+    return fingerprint[: len("sha256:") + 12]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -9,8 +10,23 @@ if TYPE_CHECKING:
 
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement
+    from xlm_plugin.plan.rates import Rates
 
 Objective = Literal["ttft", "tps", "e2e", "batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class TierSetting:
+    """What a strategy has to work with in one tier.
+
+    ``resident`` names the shards that are on the device already. A shard that takes more than
+    ``slot_bytes`` there cannot stream. ``new_tokens`` is the tier's upper bound.
+    """
+
+    new_tokens: int
+    resident: frozenset[str]
+    slot_bytes: int
+    rates: Rates
 
 
 class Strategy(Protocol):
@@ -18,7 +34,5 @@ class Strategy(Protocol):
 
     name: str
 
-    def place(
-        self, shards: Sequence[Shard], resident: frozenset[str], new_tokens: int
-    ) -> Mapping[str, Placement] | None:
+    def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
         """Return a placement for every shard, or None where the strategy does not apply."""

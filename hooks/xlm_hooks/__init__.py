@@ -1,0 +1,1 @@
+"""The default hooks: what xlm does where no other plugin answers first."""

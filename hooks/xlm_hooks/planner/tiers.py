@@ -1,0 +1,92 @@
+"""Token tiers: their edges, and which strategy fills each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xlm_plugin.errors import PluginError
+from xlm_plugin.plan.cost import step_seconds
+from xlm_plugin.plan.document import Prediction, Tier
+from xlm_plugin.plan.padding import device_bytes
+from xlm_plugin.plan.strategy import TierSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xlm_plugin.model.graph import Shard
+    from xlm_plugin.plan.document import Placement, PlannedContext
+    from xlm_plugin.plan.rates import Rates
+    from xlm_plugin.plan.strategy import Objective, Strategy
+
+SMALL_BATCH_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class TierFiller:
+    """Fills tiers of ``shards`` by the best of ``strategies``."""
+
+    shards: tuple[Shard, ...]
+    strategies: Sequence[Strategy]
+    rates: Rates
+
+    def best(self, new_tokens: int, resident: frozenset[str], slot_bytes: int | None = None) -> Tier | None:
+        """Return the tier with the shortest predicted step, or None where no strategy applies.
+
+        Without ``slot_bytes`` every shard may stream. The first strategy wins a tie.
+        """
+        largest_bytes = max(device_bytes(shard) for shard in self.shards)
+        slot_bytes = largest_bytes if slot_bytes is None else slot_bytes
+        setting = TierSetting(new_tokens, resident, slot_bytes, self.rates)
+        tiers = (self._fill(strategy, setting) for strategy in self.strategies)
+        return min((tier for tier in tiers if tier), key=_seconds, default=None)
+
+    def streamed(self, tier: Tier) -> list[Shard]:
+        """Return the shards that ``tier`` streams."""
+        return [shard for shard in self.shards if tier.placements[shard.name] == "stream"]
+
+    def _fill(self, strategy: Strategy, setting: TierSetting) -> Tier | None:
+        placements = strategy.place(self.shards, setting)
+        if placements is None:
+            return None
+        for shard in self.shards:
+            if placements.get(shard.name) not in _possible(shard, setting):
+                raise PluginError(
+                    f"Strategy '{strategy.name}' gives shard '{shard.name}' no possible placement."
+                )
+        seconds = step_seconds(self.shards, placements, setting.new_tokens, self.rates)
+        streamed = (shard.movable_bytes for shard in self.shards if placements[shard.name] == "stream")
+        return Tier(
+            new_tokens=setting.new_tokens,
+            strategy=strategy.name,
+            placements={shard.name: placements[shard.name] for shard in self.shards},
+            prediction=Prediction(step_seconds=seconds, link_bytes=sum(streamed)),
+        )
+
+
+def _possible(shard: Shard, setting: TierSetting) -> tuple[Placement, ...]:
+    if shard.name in setting.resident:
+        return ("pin",)
+    return ("stream", "cpu") if device_bytes(shard) <= setting.slot_bytes else ("cpu",)
+
+
+def tier_edges(context: PlannedContext) -> tuple[int, ...]:
+    """Return the tiers' upper bounds: one token, one per sequence, a small batch and a whole ubatch."""
+    largest = min(context.ubatch_tokens, context.tokens)
+    edges = {1, context.sequences, SMALL_BATCH_TOKENS, largest}
+    return tuple(sorted(edge for edge in edges if edge <= largest))
+
+
+def weighed_edges(context: PlannedContext, objective: Objective) -> tuple[int, ...]:
+    """Return the tiers for which VRAM is set aside as staging: those that ``objective`` waits for."""
+    edges = tier_edges(context)
+    if objective == "ttft":
+        return edges[-1:]
+    if objective == "tps":
+        return tuple(edge for edge in edges if edge <= context.sequences)
+    return edges
+
+
+def _seconds(tier: Tier) -> float:
+    return tier.prediction.step_seconds if tier.prediction else math.inf

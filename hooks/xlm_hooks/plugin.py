@@ -1,0 +1,38 @@
+"""The built-in plugin: the first planner and its strategies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xlm_plugin.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from xlm_plugin.machine.profile import Profile
+    from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.document import Plan, PlannedContext
+    from xlm_plugin.plan.strategy import Objective, Strategy
+
+
+@hookimpl
+def xlm_strategies() -> Iterable[Strategy]:
+    """Return gpu_only, static and dynamic."""
+    from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
+
+    return (GpuOnly(), Static(), Dynamic())
+
+
+@hookimpl
+def xlm_plan(
+    model: ModelGraph,
+    profile: Profile,
+    context: PlannedContext,
+    budget: int,
+    objective: Objective,
+    strategies: Sequence[Strategy],
+) -> Plan:
+    """Plan by rules of thumb. Raises DoesNotFitError where nothing fits ``budget``."""
+    from xlm_hooks.planner.first import first_plan
+
+    return first_plan(model, profile, context, budget, objective, strategies)

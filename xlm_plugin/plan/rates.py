@@ -1,0 +1,55 @@
+"""How fast a machine moves and computes: what a step's time is predicted from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xlm_plugin.machine.document import Device, Host
+
+# Published, as measured on other machines. Dual-channel desktops really get 32 to 55 GB/s in decode.
+HOST_BYTES_PER_S = 50e9
+# Scattered experts reach 114 of the 153 GB/s that dense weights get on an 8-channel EPYC (arXiv 2604.26334).
+HOST_EXPERTS_SHARE = 0.75
+# SmolLM2 Q4_1 prefill in llama.cpp b10488: 124 to 182 tokens/s on one AVX-512 thread, at 269 MFLOP a token.
+HOST_FLOPS_PER_S_PER_THREAD = 40e9
+# An RTX 5090 in the same paper: 1162 GB/s fit its decode; it reads 16384 tokens with 8B in F16 in 2.9 s.
+DEVICE_BYTES_PER_S = 1162e9
+DEVICE_FLOPS_PER_S = 90e12
+# Four fifths of PCIe 4 x16's 31.5 GB/s; the same paper's laptop has 13 GB/s, its desktops 50.
+LINK_BYTES_PER_S = 25e9
+CROSSING_SECONDS = 305e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Effective rates of one machine, in bytes/s and floating-point operations/s.
+
+    ``crossing_seconds`` is the fixed cost of handing the activations from device to host or back.
+    """
+
+    link_bytes_per_s: float
+    device_bytes_per_s: float
+    device_flops_per_s: float
+    host_bytes_per_s: float
+    host_experts_bytes_per_s: float
+    host_flops_per_s: float
+    crossing_seconds: float
+
+
+def described_rates(host: Host, device: Device) -> Rates:
+    """Return rates from rules of thumb; nothing is measured.
+
+    An emulated device computes with the host's rates, and reaching it costs only its link.
+    """
+    host_flops_per_s = HOST_FLOPS_PER_S_PER_THREAD * max(1, host.threads)
+    return Rates(
+        link_bytes_per_s=device.link_bytes_per_s or LINK_BYTES_PER_S,
+        device_bytes_per_s=HOST_BYTES_PER_S if device.emulated else DEVICE_BYTES_PER_S,
+        device_flops_per_s=host_flops_per_s if device.emulated else DEVICE_FLOPS_PER_S,
+        host_bytes_per_s=HOST_BYTES_PER_S,
+        host_experts_bytes_per_s=HOST_BYTES_PER_S * HOST_EXPERTS_SHARE,
+        host_flops_per_s=host_flops_per_s,
+        crossing_seconds=0.0 if device.emulated else CROSSING_SECONDS,
+    )
