@@ -25,6 +25,8 @@ FORMAT: Final = "xlm.plan/1"
 
 Placement = Literal["pin", "stream", "cpu"]
 
+_UNQUANTISED = ("f16", "bf16", "f32")
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,7 +42,10 @@ class PlannedModel(_Frozen):
 
 
 class PlannedContext(_Frozen):
-    """The context that the plan pays for. ``tokens`` is the total over all sequences."""
+    """The context that the plan pays for. ``tokens`` is the total over all sequences.
+
+    Raises PlanError for a quantised V cache without flash attention: no engine runs that.
+    """
 
     tokens: PositiveInt
     sequences: PositiveInt = 1
@@ -48,6 +53,15 @@ class PlannedContext(_Frozen):
     kv_type_k: CacheType = "f16"
     kv_type_v: CacheType = "f16"
     flash_attention: bool = True
+
+    @model_validator(mode="after")
+    def _can_run(self) -> PlannedContext:
+        if not self.flash_attention and self.kv_type_v not in _UNQUANTISED:
+            raise PlanError(
+                f"A V cache of type {self.kv_type_v} needs flash attention.",
+                "Leave flash attention on, or take f16, bf16 or f32 for V.",
+            )
+        return self
 
 
 class PlannedShard(_Frozen):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from xlm_plugin.errors import PluginError, UsageError
 from xlm_plugin.machine.document import Device
-from xlm_plugin.machine.profile import Profile
 from xlm_plugin.units import GIB, format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -22,17 +20,32 @@ MARGIN_BYTES = GIB
 MARGIN_SHARE = 1 / 8
 
 
-def target_profile(pm: PluginManager, device: str | None = None) -> Profile:
-    """Return this machine with the device that ``device`` names as the one to plan for.
-
-    None is the machine's own device, or an emulated one where there is none. ``"emulated:GBps"`` sets
-    the emulated link's speed in 10**9 bytes/s. Raises UsageError where there is no such device and
-    PluginError where no plugin describes the machine.
-    """
+def describe_machine(pm: PluginManager) -> Machine:
+    """Return this machine. Raises PluginError where no plugin describes it."""
     machine: Machine | None = pm.hook.xlm_describe_machine()
     if machine is None:
         raise PluginError("No plugin describes this machine.", "Let 'hooks' through in XLM_LOAD_PLUGINS.")
-    return Profile(dataclasses.replace(machine, device=_device(pm, machine, device)))
+    return machine
+
+
+def choose_device(pm: PluginManager, machine: Machine, name: str | None = None) -> Device:
+    """Return the device that ``name`` names.
+
+    None is the machine's own device, or an emulated one where there is none. ``"emulated:GBps"`` sets
+    the emulated link's speed in 10**9 bytes/s. Raises UsageError where there is no such device.
+    """
+    if name is None:
+        return machine.device or emulated_device(machine.host)
+    kind, _, speed = name.partition(":")
+    if kind == "emulated":
+        return emulated_device(machine.host, _link_bytes_per_s(name, speed))
+    if machine.device and machine.device.name == name:
+        return machine.device
+    found = {device.name: device for backend in pm.backends() for device in backend.probe().devices}
+    if name not in found:
+        names = ", ".join([*found, "emulated"])
+        raise UsageError(f"There is no device '{name}' here.", f"Choose one of: {names}.")
+    return found[name]
 
 
 def emulated_device(host: Host, link_bytes_per_s: float = EMULATED_LINK_BYTES_PER_S) -> Device:
@@ -66,21 +79,6 @@ def budget_for(device: Device, vram: str = "auto") -> int:
             "Close what uses it, or give a budget, such as --vram 6GiB.",
         )
     return budget_bytes
-
-
-def _device(pm: PluginManager, machine: Machine, name: str | None) -> Device:
-    if name is None:
-        return machine.device or emulated_device(machine.host)
-    kind, _, speed = name.partition(":")
-    if kind == "emulated":
-        return emulated_device(machine.host, _link_bytes_per_s(name, speed))
-    if machine.device and machine.device.name == name:
-        return machine.device
-    found = {device.name: device for backend in pm.backends() for device in backend.probe().devices}
-    if name not in found:
-        names = ", ".join([*found, "emulated"])
-        raise UsageError(f"There is no device '{name}' here.", f"Choose one of: {names}.")
-    return found[name]
 
 
 def _link_bytes_per_s(name: str, speed: str) -> float:

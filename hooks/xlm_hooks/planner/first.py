@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xlm_hooks.planner.fixed import check_fits, fixed_ledger
 from xlm_hooks.planner.residents import MIN_SLOTS, Stage, by_worth, choose_residents
 from xlm_hooks.planner.strategies import Stock
-from xlm_hooks.planner.tiers import TierFiller, tier_edges, weighed_edges
+from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges, weighed_edges
 from xlm_plugin.errors import DoesNotFitError, PlanError
 from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard, Staging
 from xlm_plugin.plan.padding import device_bytes
@@ -49,8 +49,10 @@ def first_plan(
     filler = TierFiller(shards, (Stock(), *strategies), described_rates(profile.machine.host, device))
     ledger = fixed_ledger(model, context)
     free_bytes = budget_bytes - ledger.total_bytes
-    residents = choose_residents(_stages(filler, context, objective, device), free_bytes)
-    tiers = _tiers(filler, context, residents)
+    edges = tier_edges(shards, context)
+    stages = _stages(filler, edges, weighed_edges(edges, context, objective), device)
+    residents = choose_residents(stages, free_bytes)
+    tiers = _tiers(filler, edges, residents)
     staging = _staging(filler, tiers, free_bytes - residents.bytes)
     return Plan(
         model=PlannedModel(
@@ -74,7 +76,7 @@ def first_plan(
 
 
 def _stages(
-    filler: TierFiller, context: PlannedContext, objective: Objective, device: Device
+    filler: TierFiller, edges: Sequence[int], weighed: Sequence[int], device: Device
 ) -> tuple[Stage, ...]:
     """Return what becomes resident in which order.
 
@@ -84,10 +86,9 @@ def _stages(
     halves would read the same memory (ollama and llama.cpp users measure half the speed).
     """
     ranked = by_worth(filler.shards)
-    edges = tier_edges(context)
     if any(filler.best(edge, _NOTHING, slot_bytes=0) is None for edge in edges):
         return (Stage(ranked, _slot_bytes(_streamed(filler, edges))),)
-    streamed = _streamed(filler, weighed_edges(context, objective))
+    streamed = _streamed(filler, weighed)
     dense = tuple(shard for shard in ranked if shard.kind != "experts")
     experts = tuple(shard for shard in ranked if shard.kind == "experts")
     return (
@@ -105,14 +106,14 @@ def _slot_bytes(shards: Iterable[Shard]) -> int:
     return max(map(device_bytes, shards), default=0)
 
 
-def _tiers(filler: TierFiller, context: PlannedContext, residents: Residents) -> tuple[Tier, ...]:
+def _tiers(filler: TierFiller, edges: Iterable[int], residents: Residents) -> tuple[Tier, ...]:
     tiers = []
-    for edge in tier_edges(context):
+    for edge in edges:
         tier = filler.best(edge, residents.names, residents.slot_bytes)
         if tier is None:
             raise _not_placed(filler, residents)
         tiers.append(tier)
-    return tuple(tiers)
+    return merged(tiers)
 
 
 def _not_placed(filler: TierFiller, residents: Residents) -> XlmError:
@@ -120,8 +121,8 @@ def _not_placed(filler: TierFiller, residents: Residents) -> XlmError:
     if not residents.missing_bytes:
         return PlanError(f"No strategy can place this model (tried: {names or 'none'}).")
     return DoesNotFitError(
-        f"Streaming needs {format_bytes(residents.missing_bytes)} more beside the context than the budget has, "
-        f"and no other way was left to try than {names}.",
+        f"Streaming needs {format_bytes(residents.missing_bytes)} more than the budget leaves beside the "
+        f"context, and no other way was left to try than {names}.",
         "Allow another strategy, give a larger budget or take a smaller context.",
         missing_bytes=residents.missing_bytes,
     )

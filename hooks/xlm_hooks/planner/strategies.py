@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from xlm_plugin.plan.document import Placement
     from xlm_plugin.plan.strategy import TierSetting
 
-# Streaming whole experts pays once each of them serves about this many tokens of the step.
+# Copying whole experts pays once each of them serves about this many tokens of the step (ik_llama.cpp
+# pull request 520).
 TOKENS_PER_EXPERT = 32
 
 
@@ -65,6 +66,11 @@ class Dynamic:
         return {shard.name: _place(shard, setting) for shard in shards}
 
 
+def least_streamed_tokens(shard: Shard) -> int:
+    """Return the size of the smallest step in which a copy of the shard can pay."""
+    return round(TOKENS_PER_EXPERT / active_share(shard)) if shard.kind == "experts" else 1
+
+
 def _place(shard: Shard, setting: TierSetting) -> Placement:
     if shard.name in setting.resident:
         return "pin"
@@ -76,6 +82,6 @@ def _fits_slot(shard: Shard, setting: TierSetting) -> bool:
 
 
 def _is_worth_a_copy(shard: Shard, setting: TierSetting) -> bool:
-    if shard.kind == "experts" and setting.new_tokens < round(TOKENS_PER_EXPERT / active_share(shard)):
+    if setting.new_tokens < least_streamed_tokens(shard):
         return False
     return link_seconds(shard, setting.rates) < host_seconds(shard, setting.new_tokens, setting.rates)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xlm_hooks.planner.strategies import least_streamed_tokens
 from xlm_plugin.errors import PluginError
 from xlm_plugin.plan.cost import step_seconds
 from xlm_plugin.plan.document import Prediction, Tier
@@ -13,14 +14,15 @@ from xlm_plugin.plan.padding import device_bytes
 from xlm_plugin.plan.strategy import TierSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement, PlannedContext
     from xlm_plugin.plan.rates import Rates
     from xlm_plugin.plan.strategy import Objective, Strategy
 
-SMALL_BATCH_TOKENS = 16
+SMALL_BATCHES = (4, 16, 64)
+_KEPT = (1, 16)
 
 
 @dataclass(frozen=True)
@@ -71,21 +73,34 @@ def _possible(shard: Shard, setting: TierSetting) -> tuple[Placement, ...]:
     return ("stream", "cpu") if device_bytes(shard) <= setting.slot_bytes else ("cpu",)
 
 
-def tier_edges(context: PlannedContext) -> tuple[int, ...]:
-    """Return the tiers' upper bounds: one token, one per sequence, a small batch and a whole ubatch."""
+def tier_edges(shards: Iterable[Shard], context: PlannedContext) -> tuple[int, ...]:
+    """Return the tiers' upper bounds: decode, small batches, a whole ubatch.
+
+    One ends where routed experts may begin to stream, so that a shorter prompt does not copy them.
+    """
     largest = min(context.ubatch_tokens, context.tokens)
-    edges = {1, context.sequences, SMALL_BATCH_TOKENS, largest}
-    return tuple(sorted(edge for edge in edges if edge <= largest))
+    edges = {1, context.sequences, *SMALL_BATCHES, largest}
+    edges |= {least_streamed_tokens(shard) - 1 for shard in shards}
+    return tuple(sorted(edge for edge in edges if 1 <= edge <= largest))
 
 
-def weighed_edges(context: PlannedContext, objective: Objective) -> tuple[int, ...]:
+def weighed_edges(edges: tuple[int, ...], context: PlannedContext, objective: Objective) -> tuple[int, ...]:
     """Return the tiers for which VRAM is set aside as staging: those that ``objective`` waits for."""
-    edges = tier_edges(context)
     if objective == "ttft":
         return edges[-1:]
     if objective == "tps":
         return tuple(edge for edge in edges if edge <= context.sequences)
     return edges
+
+
+def merged(tiers: Sequence[Tier]) -> tuple[Tier, ...]:
+    """Return ``tiers`` without those that place everything as the next one does; decode and small
+    batches stay apart."""
+    return tuple(
+        tier
+        for at, tier in enumerate(tiers)
+        if tier.new_tokens in _KEPT or tier is tiers[-1] or tier.placements != tiers[at + 1].placements
+    )
 
 
 def _seconds(tier: Tier) -> float:

@@ -1,0 +1,141 @@
+"""The options of every command that makes a plan, and the plan they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from xlm_plugin.model.cache import CacheType
+from xlm_plugin.plan.strategy import Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from xlm_plugin.machine.document import Device
+    from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.document import Plan, PlannedContext
+
+DEFAULT_CONTEXT_TOKENS = 4096
+
+_CACHE_TYPE = click.Choice(get_args(CacheType))
+_COUNT = click.IntRange(min=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningOptions:
+    """What a user says about the plan they want."""
+
+    vram: str = "auto"
+    ctx: int | None = None
+    kv_type_k: CacheType = "f16"
+    kv_type_v: CacheType = "f16"
+    ubatch: int = 512
+    parallel: int = 1
+    flash_attention: bool = True
+    device: str | None = None
+    objective: Objective = "e2e"
+    strategy: str | None = None
+
+    def context(self, model: ModelGraph) -> PlannedContext:
+        """Return the context to pay for. Raises PlanError for one that no engine runs."""
+        from xlm_plugin.plan.document import PlannedContext
+
+        return PlannedContext(
+            tokens=self.ctx or min(model.shape.context_tokens, DEFAULT_CONTEXT_TOKENS),
+            sequences=self.parallel,
+            ubatch_tokens=self.ubatch,
+            kv_type_k=self.kv_type_k,
+            kv_type_v=self.kv_type_v,
+            flash_attention=self.flash_attention,
+        )
+
+
+_OPTIONS = (
+    click.option(
+        "--vram", default="auto", metavar="SIZE", help="Budget, such as 6GiB. [default: what is free]"
+    ),
+    click.option(
+        "--ctx", type=_COUNT, metavar="TOKENS", help="Context of all sequences together. [default: 4096]"
+    ),
+    click.option("--kv-type-k", type=_CACHE_TYPE, default="f16", help="Type of cached keys. [default: f16]"),
+    click.option(
+        "--kv-type-v", type=_CACHE_TYPE, default="f16", help="Type of cached values. [default: f16]"
+    ),
+    click.option("--ubatch", type=_COUNT, default=512, metavar="TOKENS", help="Largest step. [default: 512]"),
+    click.option("--parallel", type=_COUNT, default=1, metavar="N", help="Sequences at once. [default: 1]"),
+    click.option("--flash-attention/--no-flash-attention", default=True, help="[default: on]"),
+    click.option("--device", metavar="NAME", help="A device of this machine, or emulated[:GBps]."),
+    click.option(
+        "--objective",
+        type=click.Choice(get_args(Objective)),
+        default="e2e",
+        help="What to be quick at: first token, decode, both, many sequences. [default: e2e]",
+    ),
+    click.option("--strategy", metavar="NAME", help="Fill every tier by this strategy alone."),
+)
+
+
+def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the planning options to ``command``, which gets them as one ``planning`` argument."""
+
+    @wraps(command)
+    def with_planning(**values: Any) -> Any:
+        planning = PlanningOptions(
+            **{field.name: values.pop(field.name) for field in fields(PlanningOptions)}
+        )
+        return command(planning=planning, **values)
+
+    for option in reversed(_OPTIONS):
+        with_planning = option(with_planning)
+    return with_planning
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with the model and the device that it is for."""
+
+    model: ModelGraph
+    device: Device
+    plan: Plan
+
+
+def plan_model(ref: str, planning: PlanningOptions) -> Planned:
+    """Return the plan for the model that ``ref`` names.
+
+    Warns on stderr about a context beyond the trained one and a budget beyond what is free.
+    """
+    from xlm_plugin.machine.profile import Profile
+    from xlm_plugin.model import read_model
+    from xlm_plugin.model.resolve import resolve_model
+    from xlm_plugin.plan.make import make_plan
+    from xlm_plugin.plan.target import budget_for, choose_device, describe_machine
+    from xlm_plugin.plugins import get_plugin_manager
+
+    manager = get_plugin_manager()
+    machine = describe_machine(manager)
+    device = choose_device(manager, machine, planning.device)
+    budget_bytes = budget_for(device, planning.vram)
+    model = read_model(resolve_model(ref))
+    context = planning.context(model)
+    for warning in _warnings(model, device, context, budget_bytes):
+        click.echo(f"Warning: {warning}", err=True)
+    profile = Profile(replace(machine, device=device))
+    plan = make_plan(manager, model, profile, context, budget_bytes, planning.objective, planning.strategy)
+    return Planned(model, device, plan)
+
+
+def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget_bytes: int) -> Iterator[str]:
+    from xlm_plugin.units import format_bytes
+
+    tokens = context.tokens // context.sequences
+    trained = model.shape.context_tokens
+    if tokens > trained:
+        yield f"{tokens} tokens a sequence are more than the {trained} that the model was trained with."
+    if not device.emulated and budget_bytes > device.free_bytes:
+        yield (
+            f"The budget of {format_bytes(budget_bytes)} is more than the "
+            f"{format_bytes(device.free_bytes)} that {device.name} has free now."
+        )
