@@ -37,13 +37,14 @@ def choose_device(pm: PluginManager, machine: Machine, name: str | None = None) 
     if name is None:
         return machine.device or emulated_device(machine.host)
     kind, _, speed = name.partition(":")
-    if kind == "emulated":
+    if kind in ("emulated", EMULATED_NAME):
         return emulated_device(machine.host, _link_bytes_per_s(name, speed))
     if machine.device and machine.device.name == name:
         return machine.device
     found = {device.name: device for backend in pm.backends() for device in backend.probe().devices}
     if name not in found:
-        names = ", ".join([*found, "emulated"])
+        own = [machine.device.name] if machine.device else []
+        names = ", ".join(dict.fromkeys([*own, *found, "emulated"]))
         raise UsageError(f"There is no device '{name}' here.", f"Choose one of: {names}.")
     return found[name]
 
@@ -82,7 +83,7 @@ def budget_for(device: Device, vram: str = "auto") -> int:
 
 
 def _link_bytes_per_s(name: str, speed: str) -> float:
-    if name == "emulated":
+    if ":" not in name:
         return EMULATED_LINK_BYTES_PER_S
     try:
         link_bytes_per_s = float(speed) * 1e9

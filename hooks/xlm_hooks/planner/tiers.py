@@ -36,17 +36,22 @@ class TierFiller:
     def best(self, new_tokens: int, resident: frozenset[str], slot_bytes: int | None = None) -> Tier | None:
         """Return the tier with the shortest predicted step, or None where no strategy applies.
 
-        Without ``slot_bytes`` every shard may stream. The first strategy wins a tie.
+        Without ``slot_bytes`` every shard may stream. One that copies routed experts for too few tokens
+        is the last choice, whatever is predicted; the first strategy wins a tie.
         """
         largest_bytes = max(device_bytes(shard) for shard in self.shards)
         slot_bytes = largest_bytes if slot_bytes is None else slot_bytes
         setting = TierSetting(new_tokens, resident, slot_bytes, self.rates)
         tiers = (self._fill(strategy, setting) for strategy in self.strategies)
-        return min((tier for tier in tiers if tier), key=_seconds, default=None)
+        return min((tier for tier in tiers if tier), key=self._rank, default=None)
 
     def streamed(self, tier: Tier) -> list[Shard]:
         """Return the shards that ``tier`` streams."""
         return [shard for shard in self.shards if tier.placements[shard.name] == "stream"]
+
+    def _rank(self, tier: Tier) -> tuple[bool, float]:
+        too_early = any(tier.new_tokens < least_streamed_tokens(shard) for shard in self.streamed(tier))
+        return too_early, tier.prediction.step_seconds if tier.prediction else math.inf
 
     def _fill(self, strategy: Strategy, setting: TierSetting) -> Tier | None:
         placements = strategy.place(self.shards, setting)
@@ -101,7 +106,3 @@ def merged(tiers: Sequence[Tier]) -> tuple[Tier, ...]:
         for at, tier in enumerate(tiers)
         if tier.new_tokens in _KEPT or tier is tiers[-1] or tier.placements != tiers[at + 1].placements
     )
-
-
-def _seconds(tier: Tier) -> float:
-    return tier.prediction.step_seconds if tier.prediction else math.inf

@@ -1,0 +1,45 @@
+"""The first planner, asked with few words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from xlm_hooks.planner.first import first_plan
+from xlm_hooks.planner.fixed import fixed_ledger
+from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
+from xlm_plugin.machine.profile import Profile
+from xlm_plugin.plan.document import PlannedContext
+from xlm_plugin.testing import fake_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from xlm_plugin.machine.document import Machine
+    from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.document import Plan
+    from xlm_plugin.plan.strategy import Objective, Strategy
+
+BUILT_IN = (GpuOnly(), Static(), Dynamic())
+CONTEXT = PlannedContext(tokens=512)
+
+
+def plan_model(
+    model: ModelGraph,
+    weights_bytes: int,
+    *,
+    context: PlannedContext = CONTEXT,
+    machine: Machine | None = None,
+    objective: Objective = "e2e",
+    strategies: Sequence[Strategy] = BUILT_IN,
+) -> Plan:
+    """Return a plan with ``weights_bytes`` for weights and staging, beyond what the engine needs anyway."""
+    budget_bytes = fixed_ledger(model, context).total_bytes + weights_bytes
+    profile = Profile(machine or fake_machine())
+    return first_plan(model, profile, context, budget_bytes, objective, strategies)
+
+
+@pytest.fixture(scope="session")
+def plan() -> Callable[..., Plan]:
+    return plan_model
