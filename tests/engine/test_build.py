@@ -53,6 +53,14 @@ def test_percentages_of_make_are_progress_too(cmake: FakeTool, progress: Recorde
     assert progress.positions[0] == (50, 100)
 
 
+def test_a_build_inside_the_build_is_not_progress(cmake: FakeTool, progress: Recorder) -> None:
+    script = cmake.folder / "cmake"
+    nested = "[3/9] Building shaders\\n[1/2] Building the generator\\n[4/9] Generating shaders"
+    script.write_text(script.read_text().replace("[1/2] Building C object ggml.o", nested))
+    ensure_engine(progress=progress)
+    assert progress.positions[:2] == [(3, 9), (4, 9)]
+
+
 def test_everything_said_is_in_the_log(root: Path) -> None:
     ensure_engine()
     log = (root / "build.log").read_text()
@@ -114,6 +122,7 @@ def test_a_lost_program_is_built_again(progress: Recorder) -> None:
     assert progress.steps == ["Building llama.cpp b10488 (cpu)"]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_killed_build_goes_on_where_it_stopped(root: Path, cmake: FakeTool, progress: Recorder) -> None:
     cmake.behave("killed")
     process = multiprocessing.get_context("fork").Process(target=ensure_engine)

@@ -80,6 +80,7 @@ class _Steps:
         self._source = root / store.SOURCE
         self._engine = root / store.BUILD
         self._native = root / store.NATIVE
+        self._largest_total = 0
 
     def run(self) -> None:
         done, state = self._recipe.done, store.read_state(self._root)
@@ -133,6 +134,7 @@ class _Steps:
         self._run("Configuring", self._toolchain.configure(source, build, *options))
 
     def _compile(self, build: Path, *targets: str) -> None:
+        self._largest_total = 0
         self._run("Compiling", self._toolchain.compile(build, *targets), self._show_progress)
 
     def _run(self, step: str, command: list[str], on_line: Callable[[str], None] = lambda _: None) -> None:
@@ -143,9 +145,15 @@ class _Steps:
 
     def _show_progress(self, line: str) -> None:
         if match := _NINJA_LINE.match(line):
-            self._progress.advance(int(match[1]), int(match[2]))
+            done, total = int(match[1]), int(match[2])
         elif match := _MAKE_LINE.match(line):
-            self._progress.advance(int(match[1]), 100)
+            done, total = int(match[1]), 100
+        else:
+            return
+        # A build inside the build counts its own few files.
+        if total * 2 >= self._largest_total:
+            self._largest_total = max(total, self._largest_total)
+            self._progress.advance(done, total)
 
 
 def _is_configured_for(build: Path, source: Path, generator: str) -> bool:

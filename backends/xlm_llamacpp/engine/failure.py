@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from xlm_llamacpp.engine.store import disk_full
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _OUT_OF_MEMORY = re.compile(r"Killed signal|virtual memory exhausted|cannot allocate memory", re.IGNORECASE)
-_FIRST_ERROR = re.compile(r"(?:^|[\s:])(?:fatal )?error:", re.IGNORECASE)
+_FIRST_ERROR = re.compile(
+    r"(?:^|[\s:])(?:fatal )?error:|undefined reference to|cannot find -l", re.IGNORECASE
+)
 _CMAKE_ERROR = re.compile(r"^CMake Error")
 
 
@@ -26,15 +29,20 @@ def build_error(step: str, lines: Sequence[str], log: Path, hint: str = "") -> E
         cause = "memory ran out"
         hint = "Close other programs and run the command again; it goes on where it stopped."
     else:
-        cause = _cause([line.strip() for line in lines if line.strip()])
+        cause = _cause(lines)
     return EngineError(f"{step} failed: {cause.rstrip('.')}.", f"{hint} The log: {log}.".lstrip())
 
 
 def _cause(lines: Sequence[str]) -> str:
     for number, line in enumerate(lines):
         if _CMAKE_ERROR.match(line):
-            # What went wrong stands in the line after the place.
-            return lines[number + 1] if line.endswith(":") and number + 1 < len(lines) else line
+            return _cmake_message(lines[number + 1 :]) or line
         if _FIRST_ERROR.search(line):
-            return line
-    return lines[-1] if lines else "it printed nothing"
+            return line.strip()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
+
+
+def _cmake_message(lines: Sequence[str]) -> str:
+    """Return the first sentence of the indented block that ``lines`` begin with."""
+    block = takewhile(lambda line: line.startswith("  ") or not line.strip(), lines)
+    return re.split(r"\.\s", " ".join(" ".join(block).split()))[0]
