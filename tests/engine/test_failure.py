@@ -37,6 +37,10 @@ CMake Error at ggml/src/ggml-cuda/CMakeLists.txt:176 (target_link_libraries):
             "a.cpp:3:4: error: first",
         ),
         ("ld: cannot find -lcuda\ncollect2: error: ld returned 1", "ld: cannot find -lcuda"),
+        (
+            "Collecting x\nERROR: No matching distribution found for x\n",
+            "No matching distribution found for x",
+        ),
         ("ninja: build stopped: subcommand failed.\n", "ninja: build stopped: subcommand failed"),
         ("", "it printed nothing"),
     ],

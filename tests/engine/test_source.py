@@ -51,9 +51,15 @@ def test_an_archive_in_the_cache_needs_no_network(cache: Path, pip: FakeTool) ->
 
 def test_without_a_network_the_error_says_where_to_put_the_archive(cache: Path, pip: FakeTool) -> None:
     pip.behave("offline")
-    with pytest.raises(EngineError, match=r"Fetching .* failed: .*No matching distribution") as failure:
+    with pytest.raises(EngineError, match=r"Fetching .* failed: No matching distribution") as failure:
         ensure_engine()
     assert f"put {ARCHIVE} into {cache / 'sources'}" in failure.value.hint
+
+
+def test_a_disk_that_fills_up_while_fetching_is_one_sentence(pip: FakeTool) -> None:
+    pip.behave("disk full")
+    with pytest.raises(EngineError, match=r"The disk with .* is full\."):
+        ensure_engine()
 
 
 def test_pip_refusing_the_hash_is_a_wrong_hash(pip: FakeTool) -> None:

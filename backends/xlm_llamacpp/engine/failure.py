@@ -38,7 +38,7 @@ def _cause(lines: Sequence[str]) -> str:
         if _CMAKE_ERROR.match(line):
             return _cmake_message(lines[number + 1 :]) or line
         if _FIRST_ERROR.search(line):
-            return line.strip()
+            return line.strip().removeprefix("ERROR: ")
     return next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
 
 

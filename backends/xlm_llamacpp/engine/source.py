@@ -84,9 +84,8 @@ def _download(release: Release, folder: Path, log: BuildLog) -> None:
     if any("DO NOT MATCH THE HASHES" in line for line in result.lines):
         raise _wrong_hash(release)
     if result.exit_code != 0 or not (folder / release.archive).is_file():
-        said = [line for line in result.lines if line.startswith("ERROR:")] or result.lines
         hint = f"Connect to the network, or put {release.archive} into {folder.parent}."
-        raise build_error(f"Fetching {release.requirement}", said, log.path, hint)
+        raise build_error(f"Fetching {release.requirement}", result.lines, log.path, hint)
 
 
 def _wrong_hash(release: Release) -> EngineError:
