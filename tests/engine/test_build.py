@@ -46,6 +46,11 @@ def test_the_steps_and_their_progress_are_shown(progress: Recorder) -> None:
     assert progress.positions == [(1, 2), (2, 2)] * 2
 
 
+def test_a_build_is_never_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    ensure_engine()
+    assert "Building llama.cpp b10488 (cpu) ..." in capsys.readouterr().err
+
+
 def test_percentages_of_make_are_progress_too(cmake: FakeTool, progress: Recorder) -> None:
     script = cmake.folder / "cmake"
     script.write_text(script.read_text().replace("[1/2]", "[ 50%]"))

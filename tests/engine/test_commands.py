@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from xlm_llamacpp.commands.engine import group
+from xlm_llamacpp.commands.engine import command
 from xlm_llamacpp.engine import ensure_engine
 from xlm_plugin.errors import EngineError, XlmError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(group, arguments)
+    result = CliRunner().invoke(command, arguments)
     if isinstance(result.exception, XlmError):
         raise result.exception
     return result

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xlm_llamacpp.engine import ensure_engine, find_engine, store, terminal_progress
+from xlm_llamacpp.engine import ensure_engine, find_engine, store
 from xlm_llamacpp.engine.installed import list_engines
 from xlm_llamacpp.engine.recipe import VARIANTS
 from xlm_llamacpp.engine.releases import DEFAULT_VERSION
@@ -24,11 +24,11 @@ _accelerator = click.Choice(sorted(VARIANTS))
 
 
 @click.group("engine")
-def group() -> None:
+def command() -> None:
     """Build, list, find and remove engines."""
 
 
-@group.command()
+@command.command()
 @_version
 @click.option(
     "--accelerator",
@@ -37,12 +37,10 @@ def group() -> None:
 )
 def build(version: str, accelerator: Variant | None) -> None:
     """Build an engine, or what is missing or out of date of it."""
-    with terminal_progress() as progress:
-        engine = ensure_engine(version, accelerator or default_variant(), progress)
-    click.echo(engine.root)
+    click.echo(ensure_engine(version, accelerator or default_variant()).root)
 
 
-@group.command("list")
+@command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(as_json: bool) -> None:
     """List the engines in the cache."""
@@ -61,7 +59,7 @@ def list_command(as_json: bool) -> None:
     out().print(table)
 
 
-@group.command()
+@command.command()
 @_version
 @click.option(
     "--accelerator",
@@ -80,7 +78,7 @@ def path(version: str, accelerator: Variant | None) -> None:
     click.echo(engine.server.parent)
 
 
-@group.command()
+@command.command()
 @click.argument("names", metavar="ENGINE...", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
     """Remove engines by name, such as b10488-cpu."""

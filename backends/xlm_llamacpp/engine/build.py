@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from xlm_llamacpp.engine import store
 from xlm_llamacpp.engine.failure import build_error
 from xlm_llamacpp.engine.installed import InstalledEngine, find_engine, installed
 from xlm_llamacpp.engine.process import BuildLog
-from xlm_llamacpp.engine.progress import Progress
+from xlm_llamacpp.engine.progress import terminal_progress
 from xlm_llamacpp.engine.recipe import VARIANTS, Recipe, Variant, recipe_for
 from xlm_llamacpp.engine.source import apply_patches, fetch, unpack
 from xlm_llamacpp.engine.toolchain import PACKAGES, Toolchain, default_variant, find_toolchain
@@ -22,6 +23,8 @@ from xlm_plugin.units import GIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from xlm_llamacpp.engine.progress import Progress
 
 # Source and objects together, with some room.
 _NEEDED_BYTES: dict[Variant, int] = {"cpu": GIB // 2, "vulkan": GIB, "cuda": 4 * GIB}
@@ -36,16 +39,17 @@ def ensure_engine(
     """Return the engine of ``version`` (None is the default), building what is missing or out of date.
 
     Without a ``variant`` the most capable one that was built before counts, and on a new machine what
-    fits its accelerator. Waits while another process builds. Raises EngineError when a tool, the
-    network, memory or disk is missing or a step fails, and UsageError for an unknown version.
+    fits its accelerator. A build shows on stderr how far it is, unless it is given another ``progress``,
+    and waits while another process builds. Raises EngineError when a tool, the network, memory or disk
+    is missing or a step fails, and UsageError for an unknown version.
     """
-    progress = progress or Progress()
     if engine := find_engine(version, variant):
         return engine
     recipe = recipe_for(version, variant or _variant_in_use(version))
-    waiting = partial(progress.note, "Another build is running; waiting for it ...")
-    with store.cache_errors(), store.build_lock(waiting):
-        return installed(recipe) or _build(recipe, progress)
+    with terminal_progress() if progress is None else nullcontext(progress) as shown:
+        waiting = partial(shown.note, "Another build is running; waiting for it ...")
+        with store.cache_errors(), store.build_lock(waiting):
+            return installed(recipe) or _build(recipe, shown)
 
 
 def _variant_in_use(version: str | None) -> Variant:
