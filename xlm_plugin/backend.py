@@ -86,7 +86,7 @@ class Engine(Protocol):
         """
 
     def wait(self) -> int:
-        """Wait until the process ends and return its exit code."""
+        """Wait until the process ends and return its exit code. Raises EngineError where it says why."""
 
     def stop(self) -> None:
         """End the process."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xlm_llamacpp import runtime
 from xlm_plugin.backend import LaunchSpec
-from xlm_plugin.errors import EngineError, UsageError
+from xlm_plugin.errors import EngineError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan
 
-EMULATED_LINK_BYTES_PER_S = 16e9
 EMULATED_LINK_LATENCY_SECONDS = 10e-6
 
 # What the plan pays for cannot be changed behind its back.
@@ -32,8 +31,15 @@ _PLANNED = re.compile(
 def planned_spec(
     engine: InstalledEngine, plan: Plan, model: ModelGraph, options: LaunchOptions
 ) -> LaunchSpec:
-    """Return how to start llama-server under ``plan``."""
+    """Return how to start llama-server under ``plan``.
+
+    Raises PlanError for another model's plan, ModelError for a model that is no GGUF file, and UsageError
+    for extra arguments that contradict the plan.
+    """
     check_extra_arguments(options.extra_arguments)
+    plan.check_model(model)
+    if model.format != "gguf":
+        raise ModelError(f"{model.path} is not a GGUF file; llama-server runs nothing else.")
     directory = runtime.new_directory()
     host, port = options.host, options.port or _free_port(options.host)
     environment = {
@@ -104,6 +110,8 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
 
 
 def _emulated(memory_bytes: int, options: LaunchOptions) -> str:
+    from xlm_plugin.plan.target import EMULATED_LINK_BYTES_PER_S
+
     link = (options.device and options.device.link_bytes_per_s) or EMULATED_LINK_BYTES_PER_S
     return (
         f"memory_bytes={memory_bytes},link_bytes_per_s={link:.0f},"

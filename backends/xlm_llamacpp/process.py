@@ -37,6 +37,7 @@ class ServerProcess:
         self.url = spec.url
         self.directory = spec.socket.parent if spec.socket else None
         self._process = process
+        self._stopping = False
         self._output: collections.deque[str] = collections.deque(maxlen=_KEPT_LINES)
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -67,8 +68,10 @@ class ServerProcess:
             raise
 
     def wait(self) -> int:
-        """Wait until the process ends and return its exit code."""
-        return self._process.wait()
+        """Wait until the process ends and return 0. Raises EngineError where it fails."""
+        if self._process.wait() != 0 and not self._stopping:
+            raise self.death("while it served")
+        return 0
 
     def wait_until_ready(self) -> None:
         """Return when the server answers; raises EngineError when it dies before that."""
@@ -86,6 +89,7 @@ class ServerProcess:
 
     def stop(self) -> None:
         """End the process, by force if it does not go in time."""
+        self._stopping = True
         if self._process.poll() is None:
             self._process.terminate()
             if not self._ends_within(_STOP_SECONDS):
@@ -101,7 +105,8 @@ class ServerProcess:
         lines = [line for line in self._output if line.strip()]
         for line in lines:
             if line.startswith(DEVICE_ERROR):
-                return EngineError(f"The engine refused to start: {line.removeprefix(DEVICE_ERROR)}")
+                reason = line.removeprefix(DEVICE_ERROR).rstrip(".")
+                return EngineError(f"The device refused: {reason}.")
         last = "".join(f"\n  {line}" for line in lines[-_SHOWN_LINES:])
         log = self._keep_output()
         return EngineError(
@@ -136,11 +141,10 @@ class ServerProcess:
         return log
 
 
-def start(spec: LaunchSpec, describe: Callable[[int], runtime.EngineRecord] | None = None) -> ServerProcess:
+def start(spec: LaunchSpec) -> ServerProcess:
     """Start the process of ``spec`` and return when it answers.
 
-    ``describe`` makes the record by which other commands find the process. Raises EngineError where the
-    port is taken or the process cannot start or dies.
+    Raises EngineError where the port is taken or the process cannot start or dies.
     """
     _refuse_taken_port(spec.url)
     directory = spec.socket.parent if spec.socket else None
@@ -169,8 +173,8 @@ def start(spec: LaunchSpec, describe: Callable[[int], runtime.EngineRecord] | No
         ) from None
     server = ServerProcess(process, spec)
     try:
-        if directory is not None and describe is not None:
-            runtime.write_record(directory, describe(server.pid))
+        if directory is not None:
+            runtime.write_record(directory, server.pid, spec.url)
         server.wait_until_ready()
     except BaseException:
         server.stop()

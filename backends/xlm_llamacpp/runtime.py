@@ -21,8 +21,8 @@ RECORD = "engine.json"
 SOCKET = "control.sock"
 PLAN = "plan.json"
 
-# A Unix socket address holds 107 characters (sockaddr_un, Linux); the rest of ours takes 25.
-_ROOT_CHARACTERS = 80
+# A Unix socket address holds 107 characters (sockaddr_un, Linux); the path below the root takes 22.
+_ROOT_CHARACTERS = 85
 _START_SECONDS = 60
 
 
@@ -76,8 +76,19 @@ def create(directory: Path) -> None:
     _remove_dead(root)
 
 
-def write_record(directory: Path, record: EngineRecord) -> None:
-    """Write ``record`` into ``directory`` so that other commands find the engine."""
+def write_record(directory: Path, pid: int, url: str) -> None:
+    """Note in ``directory`` which process runs the plan that lies there, so that other commands find it."""
+    import psutil
+
+    plan = json.loads((directory / PLAN).read_text(encoding="utf-8"))
+    record = EngineRecord(
+        pid=pid,
+        started=psutil.Process(pid).create_time(),
+        name=plan["model"]["name"],
+        url=url,
+        device=plan["device"],
+        emulated=plan["emulated"],
+    )
     unfinished = directory / f".{RECORD}"
     unfinished.write_text(json.dumps(asdict(record)), encoding="utf-8")
     unfinished.replace(directory / RECORD)
@@ -117,11 +128,11 @@ def find_running(pid_or_name: str) -> RunningEngine:
 
 def _roots() -> list[Path]:
     """Return where runtime directories may lie, the preferred place first."""
-    shared = Path(tempfile.gettempdir()) / f"xlm-{os.getuid()}"
     session = os.environ.get("XDG_RUNTIME_DIR")
-    if session and len(session) <= _ROOT_CHARACTERS and os.access(session, os.W_OK):
-        return [Path(session) / "xlm", shared]
-    return [shared]
+    ours = f"xlm-{os.getuid()}"
+    roots = [Path(session) / "xlm"] if session and os.access(session, os.W_OK) else []
+    roots += [Path(tempfile.gettempdir()) / ours, Path("/tmp") / ours]
+    return [root for root in dict.fromkeys(roots) if len(str(root)) <= _ROOT_CHARACTERS]
 
 
 def _records(root: Path) -> Iterator[tuple[Path, EngineRecord | None]]:

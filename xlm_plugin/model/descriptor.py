@@ -54,7 +54,7 @@ def fetch_model(descriptor: ModelDescriptor, cache: Path, download: Download | N
     except OSError as error:
         raise ModelError(
             f"The model '{descriptor.name}' cannot be kept in {path.parent}: {error.strerror or error}.",
-            "Make room there, or set XDG_CACHE_HOME to another directory.",
+            "Make room there, or set XLM_CACHE to a folder on another disk.",
         ) from None
     return path
 

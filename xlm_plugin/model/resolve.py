@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import ModelError
 
 
@@ -13,14 +14,12 @@ def resolve_model(ref: str) -> Path:
     A known model, such as ``demo``, is fetched into the user's cache on first use; a file or folder of
     the same name is ``./demo``. Raises ModelError where there is no such model, or it cannot be fetched.
     """
-    import platformdirs
-
     from xlm_plugin.model.descriptor import fetch_model
     from xlm_plugin.plugins import get_plugin_manager
 
     known = {model.name: model for models in get_plugin_manager().hook.xlm_models() for model in models}
     if ref in known:
-        return fetch_model(known[ref], platformdirs.user_cache_path("xlm-plugin") / "models")
+        return fetch_model(known[ref], cache_root() / "models")
     path = Path(ref).expanduser()
     if path.exists():
         return path

@@ -1,0 +1,124 @@
+"""``xlm ps`` and the commands that look at a running engine's device and change it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from xlm_plugin.cli._output import out, print_json
+from xlm_plugin.errors import XlmError
+from xlm_plugin.units import format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from xlm_llamacpp.control import DeviceControl
+    from xlm_plugin.backend import DeviceStats
+
+_engine = click.argument("engine", metavar="ENGINE")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command()
+@_json
+def ps(as_json: bool) -> None:
+    """List the engines that run."""
+    from rich.table import Table
+
+    from xlm_llamacpp.control import DeviceControl
+    from xlm_llamacpp.runtime import running_engines
+
+    engines = running_engines()
+    if as_json:
+        print_json([engine.record for engine in engines])
+        return
+    if not engines:
+        click.echo("No engine runs. Start one with 'xlm serve MODEL'.", err=True)
+        return
+    table = Table("pid", "model", "device", "VRAM", "state", "url", box=None)
+    for engine in engines:
+        record = engine.record
+        device = f"{record.device} (emulated)" if record.emulated else record.device
+        vram, state = _brief(DeviceControl(engine.socket, timeout_seconds=2))
+        table.add_row(str(record.pid), record.name, device, vram, state, record.url)
+    out().print(table)
+
+
+@click.command()
+@_engine
+@_json
+def stats(engine: str, as_json: bool) -> None:
+    """Show what the device of ENGINE counts. ENGINE is a process id or a model's name."""
+    counted = _control(engine).stats()
+    if as_json:
+        print_json(counted)
+    else:
+        _print_stats(counted)
+
+
+@click.command()
+@_engine
+@click.argument("size")
+def budget(engine: str, size: str) -> None:
+    """Let ENGINE take at most SIZE of VRAM, such as 4GiB, from its next step on."""
+    _print_stats(_control(engine).set_budget(parse_bytes(size)))
+
+
+@click.command()
+@_engine
+def pause(engine: str) -> None:
+    """Hold ENGINE before its next step."""
+    _control(engine).pause()
+
+
+@click.command()
+@_engine
+def resume(engine: str) -> None:
+    """Let ENGINE go on after a pause."""
+    _control(engine).resume()
+
+
+@click.command()
+@_engine
+def park(engine: str) -> None:
+    """Take the weights of ENGINE out of VRAM and hold it; its requests wait."""
+    _control(engine).park()
+
+
+@click.command()
+@_engine
+def wake(engine: str) -> None:
+    """Bring the weights of ENGINE back after a park and let it go on."""
+    _control(engine).wake()
+
+
+def _control(pid_or_name: str) -> DeviceControl:
+    from xlm_llamacpp.control import DeviceControl
+    from xlm_llamacpp.runtime import find_running
+
+    return DeviceControl(find_running(pid_or_name).socket)
+
+
+def _brief(control: DeviceControl) -> tuple[str, str]:
+    try:
+        counted = control.stats()
+    except XlmError:
+        return "?", "loading or silent"
+    return f"{format_bytes(counted.device_bytes)} of {format_bytes(counted.budget_bytes)}", counted.state
+
+
+def _print_stats(counted: DeviceStats) -> None:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_row("state", counted.state)
+    table.add_row("budget", format_bytes(counted.budget_bytes))
+    for kind, size_bytes in counted.ledger_bytes.items():
+        table.add_row(f"  {kind.replace('_', ' ')}", format_bytes(size_bytes))
+    table.add_row("on the device", format_bytes(counted.device_bytes))
+    table.add_row("resident shards", f"{counted.resident_shards} ({counted.demoted_shards} demoted)")
+    steps = ", ".join(f"{count} to {new_tokens} tokens" for new_tokens, count in counted.steps.items())
+    table.add_row("steps", steps or "none")
+    table.add_row("over the link", f"{format_bytes(counted.link_bytes)} in {counted.link_seconds:.2f} s")
+    table.add_row("prefetches", f"{counted.prefetch_hits} in time, {counted.prefetch_waits} late")
+    table.add_row("waited", f"{counted.wait_seconds:.2f} s")
+    out().print(table)

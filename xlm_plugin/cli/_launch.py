@@ -1,0 +1,78 @@
+"""From a model and what the user says about it to a plan and an engine that can carry it out."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from xlm_plugin.cli._planning import Planned, PlanningOptions, plan_model
+from xlm_plugin.errors import EngineError, PluginError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from xlm_plugin.backend import Backend
+
+
+def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) -> Planned:
+    """Return the plan in ``plan_file``, or a new one where there is none.
+
+    Raises UsageError where a plan comes with options that it decides itself.
+    """
+    if plan_file is None:
+        return plan_model(ref, planning)
+    if replace(planning, device=None) != PlanningOptions():
+        raise UsageError(
+            "--plan decides budget, context and placement.", "Leave out the other planning options."
+        )
+
+    from xlm_plugin.model import read_model
+    from xlm_plugin.model.resolve import resolve_model
+    from xlm_plugin.plan.document import Plan
+    from xlm_plugin.plan.target import choose_device, describe_machine
+    from xlm_plugin.plugins import get_plugin_manager
+
+    plan = Plan.read(plan_file)
+    model = read_model(resolve_model(ref))
+    plan.check_model(model)
+    manager = get_plugin_manager()
+    device = choose_device(manager, describe_machine(manager), planning.device or plan.device)
+    if device.name != plan.device:
+        raise UsageError(f"The plan is for {plan.device}, not for {device.name}.", "Leave out --device.")
+    return Planned(model, device, plan)
+
+
+def ready_backend(planned: Planned) -> Backend:
+    """Return the engine adapter, its engine built. Raises EngineError where the engine lacks the device."""
+    from xlm_plugin.plugins import get_plugin_manager
+
+    backends = get_plugin_manager().backends()
+    if not backends:
+        raise PluginError("No plugin brings an engine.", "Let 'llamacpp' through in XLM_LOAD_PLUGINS.")
+    probe = backends[0].prepare()
+    if probe.problem:
+        raise EngineError(f"{probe.engine} cannot be used: {probe.problem}.", "See 'xlm doctor'.")
+    names = [device.name for device in probe.devices]
+    if not planned.device.emulated and planned.device.name not in names:
+        found = f"finds {', '.join(names)}" if names else "finds no device"
+        raise EngineError(
+            f"{probe.engine} {probe.version} {found}, not {planned.device.name}.",
+            "Build an engine for it with 'xlm engine build', or take --device emulated.",
+        )
+    return backends[0]
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Let the block end in order, closing what it opened, when the process is told to go."""
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, lambda number, _: sys.exit(128 + number)) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, previous, strict=True):
+            signal.signal(number, handler)
