@@ -1,0 +1,84 @@
+#include "commands.hpp"
+
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "errors.hpp"
+
+namespace xlm {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kProtocol = 1;
+
+Json stats(Device& device) {
+    const Stats stats = device.stats();
+    Json ledger_bytes = Json::object();
+    for (std::size_t use = 0; use < kUseNames.size(); ++use) {
+        ledger_bytes[kUseNames[use]] = device.ledger().bytes(static_cast<Use>(use));
+    }
+    Json steps = Json::object();
+    for (std::size_t tier = 0; tier < stats.steps.size(); ++tier) {
+        steps[std::to_string(device.plan().tiers()[tier].new_tokens)] = stats.steps[tier];
+    }
+    return {{"pid", getpid()},
+            {"plan_model", device.plan().model_name()},
+            {"state", name(device.state())},
+            {"budget_bytes", device.ledger().budget_bytes()},
+            {"ledger_bytes", ledger_bytes},
+            {"device_bytes", stats.device_bytes},
+            {"link_bytes", stats.copies.link_bytes},
+            {"link_seconds", stats.copies.link_seconds},
+            {"steps", steps},
+            {"resident_shards", stats.resident_shards},
+            {"demoted_shards", stats.demoted_shards},
+            {"prefetch_hits", stats.ring.hits},
+            {"prefetch_misses", stats.ring.misses},
+            {"prefetch_waits", stats.copies.waits},
+            {"wait_seconds", stats.copies.wait_seconds}};
+}
+
+Json set_state(Device& device, State state) {
+    device.set_state(state);
+    return {{"state", name(state)}};
+}
+
+Json run(Device& device, const Json& request) {
+    const int protocol = request.at("xlm").get<int>();
+    if (protocol != kProtocol) {
+        throw Error("protocol " + std::to_string(protocol) + " is not known; this device speaks protocol " +
+                    std::to_string(kProtocol));
+    }
+    const auto command = request.at("command").get<std::string>();
+    if (command == "stats") return stats(device);
+    if (command == "pause") return set_state(device, State::paused);
+    if (command == "park") return set_state(device, State::parked);
+    if (command == "resume" || command == "wake") return set_state(device, State::running);
+    if (command == "set_budget") {
+        device.set_budget(request.at("budget_bytes").get<std::size_t>());
+        return stats(device);
+    }
+    throw Error("command '" + command + "' is not known");
+}
+
+}  // namespace
+
+std::string answer(Device& device, const std::string& request) {
+    Json reply;
+    try {
+        reply = run(device, Json::parse(request));
+        reply["ok"] = true;
+    } catch (const Error& error) {
+        reply = {{"ok", false}, {"error", error.what()}};
+    } catch (const Json::exception& error) {
+        reply = {{"ok", false}, {"error", std::string("the request is malformed: ") + error.what()}};
+    }
+    reply["xlm"] = kProtocol;
+    return reply.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace xlm

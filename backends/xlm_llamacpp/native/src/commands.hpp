@@ -1,0 +1,13 @@
+// The control protocol: one JSON object in, one out.
+#pragma once
+
+#include <string>
+
+#include "device.hpp"
+
+namespace xlm {
+
+// Answers one request line. Never throws; faults come back as {"ok": false, "error": "..."}.
+std::string answer(Device& device, const std::string& request);
+
+}  // namespace xlm

@@ -1,0 +1,93 @@
+// XLM0: the device that the engine sees. It wraps a real one and keeps planned weights in host memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache.hpp"
+#include "gate.hpp"
+#include "ggml-backend-impl.h"
+#include "ledger.hpp"
+#include "plan.hpp"
+#include "weights.hpp"
+
+namespace xlm {
+
+struct Stats {
+    std::size_t device_bytes;
+    std::size_t resident_shards;
+    std::size_t demoted_shards;
+    CopyStats copies;
+    RingStats ring;
+    std::vector<std::size_t> steps;  // by tier index
+};
+
+class Device {
+  public:
+    Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
+           std::optional<std::string> corrupt_tensor);
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    ggml_backend_dev_t device() { return &device_; }
+    ggml_backend_dev_t inner() const { return inner_; }
+    ggml_backend_buffer_type_t buffer_type() { return &buffer_type_; }
+    ggml_backend_buffer_type_t host_type() { return &host_type_; }
+    const char* description() const { return description_.c_str(); }
+    const Plan& plan() const { return plan_; }
+    const Ledger& ledger() const { return ledger_; }
+    WeightStore& store() { return store_; }
+
+    // Whether the wrapped device runs the operation, by the plan and by what the device can do.
+    bool supports(const ggml_tensor* op) const;
+    bool is_planned(const ggml_tensor* op) const { return planned_shard(op).has_value(); }
+
+    // Memory that the engine asks for: KV cache, compute buffers, weights that no plan moves.
+    ggml_backend_buffer_t allocate(std::size_t bytes);
+
+    // The engine opens and closes streams.
+    void opened(ggml_backend_t inner);
+    void closed(ggml_backend_t inner);
+
+    ggml_status compute(ggml_backend_t inner, ggml_cgraph* graph);
+
+    // Live control. Takes effect at once when nothing computes, else before the next graph.
+    void set_state(State state);
+    // Throws Error that says the least budget when budget_bytes is below it.
+    void set_budget(std::size_t budget_bytes);
+    State state() const { return gate_.state(); }
+    Stats stats();
+
+  private:
+    std::optional<std::size_t> planned_shard(const ggml_tensor* op) const;
+    std::size_t device_bytes() const;
+    void settle();
+    void settle_if_idle();
+    void synchronize();
+
+    const Plan plan_;
+    ggml_backend_dev_t inner_;
+    std::string description_;
+    std::size_t free_at_start_;
+    std::optional<std::string> corrupt_tensor_;
+    Ledger ledger_;
+    WeightStore store_;
+    Gate gate_;
+    // Guards everything below; held while a graph is launched.
+    std::mutex mutex_;
+    std::vector<ggml_backend_t> streams_;
+    std::unique_ptr<Cache> cache_;
+    std::atomic<bool> settled_{false};
+    bool filled_once_ = false;
+
+    ggml_backend_device device_;
+    ggml_backend_buffer_type buffer_type_;
+    ggml_backend_buffer_type host_type_;
+};
+
+}  // namespace xlm

@@ -1,0 +1,124 @@
+#include "plan.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "errors.hpp"
+
+namespace xlm {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kFormat = "xlm.plan/1";
+
+Placement parse_placement(const std::string& word, const std::string& shard) {
+    if (word == "pin") return Placement::pin;
+    if (word == "stream") return Placement::stream;
+    if (word == "cpu") return Placement::cpu;
+    throw Error("the plan places shard '" + shard + "' as '" + word + "', which is not pin, stream or cpu");
+}
+
+std::size_t parse_size(const Json& json, const char* name) {
+    const Json& value = json.at(name);
+    if (!value.is_number_unsigned())
+        throw Error(std::string("the plan's ") + name + " is not a whole number");
+    return value.get<std::size_t>();
+}
+
+Tier parse_tier(const Json& json, const std::vector<PlannedShard>& shards) {
+    Tier tier;
+    tier.new_tokens = static_cast<std::int64_t>(parse_size(json, "new_tokens"));
+    const Json& placements = json.at("placements");
+    if (placements.size() != shards.size()) {
+        throw Error("tier " + std::to_string(tier.new_tokens) +
+                    " of the plan does not place every shard once");
+    }
+    for (const PlannedShard& shard : shards) {
+        const auto found = placements.find(shard.name);
+        if (found == placements.end()) {
+            throw Error("tier " + std::to_string(tier.new_tokens) + " of the plan does not place shard '" +
+                        shard.name + "'");
+        }
+        tier.placements.push_back(parse_placement(found->get<std::string>(), shard.name));
+    }
+    return tier;
+}
+
+}  // namespace
+
+Plan Plan::parse(const std::string& text) try {
+    const Json json = Json::parse(text);
+    const auto format = json.at("format").get<std::string>();
+    if (format != kFormat) throw Error("the plan's format is '" + format + "'; this device reads " + kFormat);
+
+    Plan plan;
+    plan.model_name_ = json.at("model").at("name").get<std::string>();
+    plan.budget_bytes_ = parse_size(json, "budget_bytes");
+    plan.slots_ = parse_size(json.at("staging"), "slots");
+    for (const Json& item : json.at("shards")) {
+        PlannedShard shard{item.at("name").get<std::string>(),
+                           item.at("tensors").get<std::vector<std::string>>()};
+        for (const std::string& tensor : shard.tensors) {
+            if (!plan.shard_by_tensor_.emplace(tensor, plan.shards_.size()).second) {
+                throw Error("the plan places tensor '" + tensor + "' twice");
+            }
+        }
+        plan.shards_.push_back(std::move(shard));
+    }
+    for (const Json& item : json.at("tiers")) {
+        Tier tier = parse_tier(item, plan.shards_);
+        if (!plan.tiers_.empty() && tier.new_tokens <= plan.tiers_.back().new_tokens) {
+            throw Error("the plan's tiers do not rise");
+        }
+        plan.tiers_.push_back(std::move(tier));
+    }
+    if (plan.tiers_.empty()) throw Error("the plan has no tiers");
+    return plan;
+} catch (const Json::exception& error) {
+    throw Error(std::string("the plan is malformed: ") + error.what());
+}
+
+Plan Plan::read(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf())) throw Error("the plan " + path + " cannot be read");
+    return parse(text.str());
+}
+
+std::optional<std::size_t> Plan::shard_of(const std::string& tensor) const {
+    const auto found = shard_by_tensor_.find(tensor);
+    if (found == shard_by_tensor_.end()) return std::nullopt;
+    return found->second;
+}
+
+std::size_t Plan::tier_for(std::int64_t new_tokens) const {
+    const auto covers = [new_tokens](const Tier& tier) { return new_tokens <= tier.new_tokens; };
+    const auto found = std::find_if(tiers_.begin(), tiers_.end(), covers);
+    return found == tiers_.end() ? tiers_.size() - 1 : static_cast<std::size_t>(found - tiers_.begin());
+}
+
+Placement Plan::placement(std::size_t shard, std::int64_t new_tokens) const {
+    return tiers_[tier_for(new_tokens)].placements[shard];
+}
+
+bool Plan::any_tier(std::size_t shard, Placement placement) const {
+    return std::any_of(tiers_.begin(), tiers_.end(),
+                       [&](const Tier& tier) { return tier.placements[shard] == placement; });
+}
+
+bool Plan::pinned_somewhere(std::size_t shard) const {
+    return any_tier(shard, Placement::pin);
+}
+
+bool Plan::streamed_somewhere(std::size_t shard) const {
+    return any_tier(shard, Placement::stream);
+}
+
+bool Plan::on_cpu_everywhere(std::size_t shard) const {
+    return !pinned_somewhere(shard) && !streamed_somewhere(shard);
+}
+
+}  // namespace xlm

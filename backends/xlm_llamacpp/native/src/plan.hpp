@@ -1,0 +1,59 @@
+// The part of an xlm.plan/1 document that the device acts on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace xlm {
+
+enum class Placement : std::uint8_t { pin, stream, cpu };
+
+struct PlannedShard {
+    std::string name;
+    std::vector<std::string> tensors;
+};
+
+// The placements of all steps with at most new_tokens new tokens, by shard index.
+struct Tier {
+    std::int64_t new_tokens;
+    std::vector<Placement> placements;
+};
+
+class Plan {
+  public:
+    // Both throw Error with one sentence about the first fault.
+    static Plan parse(const std::string& json);
+    static Plan read(const std::string& path);
+
+    const std::string& model_name() const { return model_name_; }
+    std::size_t budget_bytes() const { return budget_bytes_; }
+    std::size_t slots() const { return slots_; }
+    const std::vector<PlannedShard>& shards() const { return shards_; }
+    const std::vector<Tier>& tiers() const { return tiers_; }
+
+    std::optional<std::size_t> shard_of(const std::string& tensor) const;
+
+    // Index of the smallest tier that covers new_tokens, or of the last one.
+    std::size_t tier_for(std::int64_t new_tokens) const;
+    Placement placement(std::size_t shard, std::int64_t new_tokens) const;
+
+    bool pinned_somewhere(std::size_t shard) const;
+    bool on_cpu_everywhere(std::size_t shard) const;
+    bool streamed_somewhere(std::size_t shard) const;
+
+  private:
+    bool any_tier(std::size_t shard, Placement placement) const;
+
+    std::string model_name_;
+    std::size_t budget_bytes_ = 0;
+    std::size_t slots_ = 0;
+    std::vector<PlannedShard> shards_;
+    std::vector<Tier> tiers_;
+    std::unordered_map<std::string, std::size_t> shard_by_tensor_;
+};
+
+}  // namespace xlm

@@ -1,0 +1,71 @@
+#include "weights.hpp"
+
+#include "errors.hpp"
+
+namespace xlm {
+namespace {
+
+std::size_t round_up(std::size_t bytes, std::size_t alignment) {
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+WeightStore::WeightStore(const Plan& plan, ggml_backend_buffer_type_t device_type)
+    : plan_(plan), device_type_(device_type), shards_(plan.shards().size()) {}
+
+void WeightStore::add(ggml_tensor* tensor) {
+    const std::string name = ggml_get_name(tensor);
+    const auto index = plan_.shard_of(name);
+    if (!index) throw Error("tensor '" + name + "' is not in the plan");
+    ShardWeights& shard = shards_[*index];
+    auto weight = std::make_unique<Weight>(Weight{tensor, *index, shard.bytes});
+    const auto [place, inserted] = weights_.emplace(name, std::move(weight));
+    if (!inserted) {
+        throw Error("tensor '" + name +
+                    "' is loaded twice; give the second model another device (--device-draft)");
+    }
+    const std::size_t size = ggml_backend_buft_get_alloc_size(device_type_, tensor);
+    shard.bytes += round_up(size, ggml_backend_buft_get_alignment(device_type_));
+    shard.weights.push_back(place->second.get());
+    tensor->extra = place->second.get();
+}
+
+void WeightStore::remove(const ggml_tensor* tensor) {
+    const auto found = weights_.find(ggml_get_name(tensor));
+    if (found == weights_.end() || found->second->host != tensor) return;
+    shards_[found->second->shard] = {};
+    weights_.erase(found);
+}
+
+Weight* WeightStore::find(const ggml_tensor* tensor, ggml_backend_buffer_type_t host_type) {
+    const ggml_tensor* root = tensor->view_src != nullptr ? tensor->view_src : tensor;
+    if (root->buffer == nullptr || root->buffer->buft != host_type) return nullptr;
+    return static_cast<Weight*>(root->extra);
+}
+
+void WeightStore::corrupt(const std::string& tensor) {
+    const auto found = weights_.find(tensor);
+    if (found == weights_.end())
+        throw Error("XLM_TEST_CORRUPT names '" + tensor + "', which is not held here");
+    ggml_tensor* host = found->second->host;
+    auto* bytes = static_cast<unsigned char*>(host->data);
+    for (std::size_t i = 0; i < ggml_nbytes(host); i += 7) bytes[i] ^= 0x18;
+}
+
+ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) : buffer_(buffer) {
+    auto* base = static_cast<char*>(ggml_backend_buffer_get_base(buffer));
+    for (const Weight* weight : shard.weights) {
+        ggml_tensor tensor = *weight->host;
+        tensor.buffer = buffer;
+        tensor.data = base + weight->offset;
+        tensor.extra = nullptr;
+        tensors_.emplace(weight, tensor);
+    }
+}
+
+void ShardCopy::init() {
+    for (auto& [weight, tensor] : tensors_) ggml_backend_buffer_init_tensor(buffer_, &tensor);
+}
+
+}  // namespace xlm
