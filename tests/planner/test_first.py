@@ -179,3 +179,8 @@ def test_without_a_device_there_is_nothing_to_plan_for() -> None:
     profile = Profile(fake_machine(accelerator=False))
     with pytest.raises(PlanError, match="no device to plan for"):
         first_plan(DENSE, profile, PlannedContext(tokens=512), 2**33, "e2e", [Static()])
+
+
+def test_a_model_without_matrices_is_refused(plan: Planner) -> None:
+    with pytest.raises(PlanError, match="'tiny' has no weights that could be placed"):
+        plan(replace(DENSE, shards=DENSE.shards[:1]), MIB)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xlm_hooks.planner.fixed import check_fits, fixed_ledger, largest_context
+from xlm_hooks.planner.fixed import fitting_ledger, fixed_ledger, largest_context
 from xlm_plugin.errors import DoesNotFitError
 from xlm_plugin.plan.document import PlannedContext
 from xlm_plugin.testing import tiny_model
@@ -18,13 +18,13 @@ def fixed_bytes(tokens: int) -> int:
 
 
 def test_a_context_that_fits_exactly_passes() -> None:
-    check_fits(MODEL, LONG, fixed_bytes(65536))
+    assert fitting_ledger(MODEL, LONG, fixed_bytes(65536)).total_bytes == fixed_bytes(65536)
 
 
 def test_a_context_that_does_not_fit_says_what_would() -> None:
     budget_bytes = fixed_bytes(4096)
     with pytest.raises(DoesNotFitError, match="A context of 65536 tokens takes") as caught:
-        check_fits(MODEL, LONG, budget_bytes)
+        fitting_ledger(MODEL, LONG, budget_bytes)
     assert caught.value.missing_bytes == fixed_bytes(65536) - budget_bytes
     assert "largest context that fits is 4096 tokens" in caught.value.hint
     assert f"at least {-(-fixed_bytes(65536) // 2**20)}MiB" in caught.value.hint
@@ -32,7 +32,7 @@ def test_a_context_that_does_not_fit_says_what_would() -> None:
 
 def test_a_budget_that_fits_no_context_says_so() -> None:
     with pytest.raises(DoesNotFitError) as caught:
-        check_fits(MODEL, LONG, 1)
+        fitting_ledger(MODEL, LONG, 1)
     assert "No context fits this budget" in caught.value.hint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xlm_hooks.planner.fixed import check_fits, fixed_ledger
+from xlm_hooks.planner.fixed import fitting_ledger
 from xlm_hooks.planner.residents import MIN_SLOTS, Stage, by_worth, choose_residents
 from xlm_hooks.planner.strategies import Stock
 from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges, weighed_edges
@@ -41,13 +41,14 @@ def first_plan(
     Raises DoesNotFitError where the context alone, or the staging that ``strategies`` insist on,
     exceeds ``budget_bytes``, and PlanError where they cannot place the model at all.
     """
-    check_fits(model, context, budget_bytes)
+    ledger = fitting_ledger(model, context, budget_bytes)
     device = profile.machine.device
     if device is None:
         raise PlanError("There is no device to plan for.", "Plan for an emulated one with --device emulated.")
     shards = tuple(shard for shard in model.shards if shard.home == "device" and shard.movable_bytes)
+    if not shards:
+        raise PlanError(f"The model '{model.name}' has no weights that could be placed.")
     filler = TierFiller(shards, (Stock(), *strategies), described_rates(profile.machine.host, device))
-    ledger = fixed_ledger(model, context)
     free_bytes = budget_bytes - ledger.total_bytes
     edges = tier_edges(shards, context)
     stages = _stages(filler, edges, weighed_edges(edges, context, objective), device)

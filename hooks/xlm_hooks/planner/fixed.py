@@ -32,11 +32,12 @@ def fixed_ledger(model: ModelGraph, context: PlannedContext) -> Ledger:
     )
 
 
-def check_fits(model: ModelGraph, context: PlannedContext, budget_bytes: int) -> None:
-    """Raise DoesNotFitError, with what would fit instead, where not even the fixed part does."""
-    needed_bytes = fixed_ledger(model, context).total_bytes
+def fitting_ledger(model: ModelGraph, context: PlannedContext, budget_bytes: int) -> Ledger:
+    """Return ``fixed_ledger``. Raises DoesNotFitError, with what would fit instead, where it does not."""
+    ledger = fixed_ledger(model, context)
+    needed_bytes = ledger.total_bytes
     if needed_bytes <= budget_bytes:
-        return
+        return ledger
     tokens = largest_context(model, context, budget_bytes)
     raise DoesNotFitError(
         f"A context of {context.tokens} tokens takes {format_bytes(needed_bytes)} before any weights, "
