@@ -8,8 +8,16 @@
 namespace xlm {
 namespace {
 
-constexpr std::size_t kLeastSlots = 2;  // one is filled while the other is read
-constexpr const char* kNoRoom = "the budget has no room for the slots of the largest shard";
+// One slot is filled while the other is read.
+constexpr std::size_t kLeastSlots = 2;
+
+std::size_t slots_of(const Plan& plan) {
+    return std::max(plan.slots(), kLeastSlots);
+}
+
+[[noreturn]] void throw_no_room() {
+    throw Error("the budget has no room for the slots of the largest shard");
+}
 
 }  // namespace
 
@@ -18,51 +26,99 @@ Cache::Cache(const Plan& plan, const WeightStore& store, ggml_backend_dev_t inne
     : plan_(plan),
       store_(store),
       ledger_(ledger),
-      slots_(std::max(plan.slots(), kLeastSlots)),
-      stream_(make_copy_stream(inner, slots_ + plan.shards().size())),
-      residents_(plan, store, ggml_backend_dev_buffer_type(inner), ledger, *stream_, slots_),
-      ring_(store, ggml_backend_dev_buffer_type(inner), ledger, *stream_, slots_),
+      stream_(make_copy_stream(inner, slots_of(plan) + plan.shards().size())),
+      residents_(plan.shards().size(), store, ggml_backend_dev_buffer_type(inner), ledger, *stream_,
+                 slots_of(plan)),
+      ring_(store, ggml_backend_dev_buffer_type(inner), ledger, *stream_, slots_of(plan)),
       executor_(plan, host_type, store, residents_, ring_) {}
 
 bool Cache::settle(std::size_t max_bytes) {
-    while (ledger_.missing_bytes(0) > 0 && residents_.drop_last()) {
+    const auto layout = choose_layout(needs(), ring_.slots(), room(0));
+    if (!layout) throw_no_room();
+    drop_all_but(layout->resident);
+
+    // The largest first: while a shard is missing, the slots must hold it.
+    std::vector<std::size_t> missing;
+    std::size_t missing_bytes = 0;
+    for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
+        if (!layout->resident[shard] || residents_.find(shard) != nullptr) continue;
+        missing.push_back(shard);
+        missing_bytes += store_.shard(shard).bytes;
     }
-    const bool at_once = max_bytes >= residents_.missing_bytes();
-    // What will be resident in a moment needs no room in the ring.
-    if (!open_ring(largest(!at_once))) throw Error(kNoRoom);
-    const std::size_t missing_before = residents_.missing();
-    residents_.fill(max_bytes);
-    while (!open_ring(largest(true))) {
-        if (!residents_.drop_last()) throw Error(kNoRoom);
+    std::stable_sort(missing.begin(), missing.end(), [this](std::size_t a, std::size_t b) {
+        return store_.shard(a).bytes < store_.shard(b).bytes;
+    });
+    const auto slot_bytes = [&] {
+        return std::max(layout->slot_bytes, missing.empty() ? 0 : store_.shard(missing.back()).bytes);
+    };
+    const auto load_next = [&] {
+        if (!residents_.load(missing.back())) return false;
+        missing.pop_back();
+        return true;
+    };
+
+    if (missing_bytes <= max_bytes) {
+        if (!ring_.open(layout->slot_bytes)) throw_no_room();
+        while (!missing.empty() && load_next()) {
+        }
+    } else {
+        while (!ring_.open(slot_bytes())) {
+            if (missing.empty() || !load_next()) throw_no_room();
+        }
+        for (std::size_t loaded = 0; !missing.empty() && loaded < max_bytes;) {
+            loaded += store_.shard(missing.back()).bytes;
+            if (!load_next()) break;
+        }
     }
-    return residents_.missing() == 0 || residents_.missing() >= missing_before;
+    stream_->drain();
+    while (!ring_.open(slot_bytes())) {
+        if (missing.empty() || !load_next()) throw_no_room();
+        stream_->drain();
+    }
+    return missing.empty();
+}
+
+void Cache::make_room(std::size_t bytes) {
+    const auto layout = choose_layout(needs(), ring_.slots(), room(bytes));
+    if (layout) drop_all_but(layout->resident);
 }
 
 void Cache::drop_all() {
-    residents_.drop_all();
-    ring_.close();
+    drop_all_but(std::vector<bool>(plan_.shards().size(), false));
+    ring_.open(0);
 }
 
-std::size_t Cache::least_bytes() const {
-    std::size_t bytes = 0;
-    for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
-        if (!plan_.on_cpu_everywhere(shard)) bytes = std::max(bytes, store_.shard(shard).bytes);
+void Cache::drop_all_but(const std::vector<bool>& resident) {
+    for (std::size_t shard = 0; shard < resident.size(); ++shard) {
+        if (!resident[shard]) residents_.drop(shard);
     }
-    return slots_ * bytes;
 }
 
-std::size_t Cache::largest(bool with_missing) const {
-    std::size_t bytes = 0;
+std::vector<ShardNeeds> Cache::needs() const {
+    std::vector<ShardNeeds> needs;
     for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
-        const bool missing =
-            with_missing && plan_.pinned_somewhere(shard) && residents_.find(shard) == nullptr;
-        if (plan_.streamed_somewhere(shard) || missing) bytes = std::max(bytes, store_.shard(shard).bytes);
+        const std::size_t bytes = store_.shard(shard).bytes;
+        needs.push_back({bytes, bytes > 0 && plan_.pinned_somewhere(shard), plan_.streamed_somewhere(shard)});
     }
+    return needs;
+}
+
+std::size_t Cache::pinned_bytes() const {
+    std::size_t bytes = 0;
+    for (const ShardNeeds& shard : needs()) bytes += shard.pinned ? shard.bytes : 0;
     return bytes;
 }
 
-bool Cache::open_ring(std::size_t slot_bytes) {
-    return slot_bytes == 0 || ring_.open(slot_bytes);
+std::size_t Cache::missing() const {
+    std::size_t pinned = 0;
+    for (const ShardNeeds& shard : needs()) pinned += shard.pinned;
+    return pinned - residents_.count();
+}
+
+std::size_t Cache::room(std::size_t bytes) const {
+    const std::size_t others = ledger_.bytes(Use::weights) + ledger_.bytes(Use::kv_and_compute) + bytes;
+    const std::size_t budget = ledger_.budget_bytes();
+    return budget > others ? budget - others : 0;
 }
 
 }  // namespace xlm

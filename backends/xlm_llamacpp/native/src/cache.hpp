@@ -3,33 +3,41 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "copy_stream.hpp"
 #include "executor.hpp"
+#include "layout.hpp"
 #include "ledger.hpp"
 #include "residents.hpp"
 #include "ring.hpp"
 
 namespace xlm {
 
-// Not thread-safe: the owner serialises calls, and calls the ones that free memory only while the device
+// Not thread-safe: the owner serialises calls, and makes those that free memory only while the device
 // computes nothing.
 class Cache {
   public:
     Cache(const Plan& plan, const WeightStore& store, ggml_backend_dev_t inner,
           ggml_backend_buffer_type_t host_type, Ledger& ledger);
 
-    // Brings residents and ring to what budget and plan allow, uploading at most about max_bytes. Returns
-    // true when nothing is left to do. Throws Error when even the ring does not fit.
+    // Brings residents and ring to what plan and budget allow, uploading at most about max_bytes beyond
+    // what no step can do without. Returns true when nothing is left to do. Throws Error when not even the
+    // ring fits.
     bool settle(std::size_t max_bytes);
 
-    // Frees the last resident shard; false when there is none.
-    bool drop_last() { return residents_.drop_last(); }
+    // Frees residents, as far as they go, until the ledger has room for `bytes` more.
+    void make_room(std::size_t bytes);
+
     // Frees everything; the host keeps the clean copy.
     void drop_all();
 
-    // Device bytes without which no step can run: a ring that the largest shard fits, and no residents.
-    std::size_t least_bytes() const;
+    // Device bytes of our own without which no step can run.
+    std::size_t least_bytes() const { return least_room(needs(), ring_.slots()); }
+    // Bytes of the shards that the plan pins.
+    std::size_t pinned_bytes() const;
+    // Shards that the plan pins and that are not resident.
+    std::size_t missing() const;
 
     Executor& executor() { return executor_; }
     const Residents& residents() const { return residents_; }
@@ -37,13 +45,14 @@ class Cache {
     CopyStats copy_stats() const { return stream_->stats(); }
 
   private:
-    std::size_t largest(bool with_missing) const;
-    bool open_ring(std::size_t slot_bytes);
+    std::vector<ShardNeeds> needs() const;
+    // What the budget leaves for residents and ring, now and after `bytes` more for the engine.
+    std::size_t room(std::size_t bytes) const;
+    void drop_all_but(const std::vector<bool>& resident);
 
     const Plan& plan_;
     const WeightStore& store_;
     Ledger& ledger_;
-    std::size_t slots_;
     std::unique_ptr<CopyStream> stream_;
     Residents residents_;
     Ring ring_;

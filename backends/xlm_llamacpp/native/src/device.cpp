@@ -73,7 +73,8 @@ ggml_backend_buffer_t Device::allocate(std::size_t bytes) {
     ledger_.reconcile(device_bytes());
     if (cache_) {
         synchronize();
-        while (ledger_.missing_bytes(bytes) > 0 && cache_->drop_last()) settled_ = false;
+        cache_->make_room(bytes);
+        settled_ = false;
     }
     if (!ledger_.hand_out(use, bytes)) {
         report("the engine needs " + mib(bytes) + " for " +
@@ -121,8 +122,8 @@ void Device::settle() {
     }
     if (corrupt_tensor_) store_.corrupt(*std::exchange(corrupt_tensor_, std::nullopt));
     ledger_.reconcile(device_bytes());
-    const std::size_t missing = cache_->residents().missing_bytes();
-    settled_ = cache_->settle(filled_once_ ? missing / kRefillPieces + 1 : missing);
+    const std::size_t pinned_bytes = cache_->pinned_bytes();
+    settled_ = cache_->settle(filled_once_ ? pinned_bytes / kRefillPieces : pinned_bytes);
     filled_once_ = true;
 }
 
@@ -157,7 +158,7 @@ Stats Device::stats() {
     if (!cache_) return stats;
     ledger_.reconcile(stats.device_bytes);
     stats.resident_shards = cache_->residents().count();
-    stats.demoted_shards = cache_->residents().missing();
+    stats.demoted_shards = cache_->missing();
     stats.copies = cache_->copy_stats();
     stats.ring = cache_->ring().stats();
     stats.steps = cache_->executor().steps();

@@ -1,9 +1,8 @@
-// The shards that lie in device memory as long as the budget allows.
+// The shards that lie in device memory.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "copy_stream.hpp"
@@ -16,31 +15,24 @@ namespace xlm {
 class Residents {
   public:
     // first_slot: where this set's places begin among the copy stream's slots (one for each shard).
-    Residents(const Plan& plan, const WeightStore& store, ggml_backend_buffer_type_t type, Ledger& ledger,
+    Residents(std::size_t shards, const WeightStore& store, ggml_backend_buffer_type_t type, Ledger& ledger,
               CopyStream& stream, std::size_t first_slot)
-        : plan_(plan),
-          store_(store),
+        : store_(store),
           type_(type),
           ledger_(ledger),
           stream_(stream),
           first_slot_(first_slot),
-          copies_(plan.shards().size()) {}
+          copies_(shards) {}
 
     // The device's copy of a shard, or null when it is not resident.
     const ShardCopy* find(std::size_t shard) const;
 
-    // Uploads pinned shards that are missing, in plan order, at most about max_bytes (0: nothing); returns
-    // when they can be used.
-    void fill(std::size_t max_bytes);
-
-    // Frees the last resident shard of the plan; false when there is none.
-    bool drop_last();
-    void drop_all();
+    // Begins to upload a shard; it may be used once the copy stream has drained. False when the budget or
+    // the device has no room.
+    bool load(std::size_t shard);
+    void drop(std::size_t shard) { copies_[shard].reset(); }
 
     std::size_t count() const;
-    // Pinned by the plan but not here.
-    std::size_t missing() const;
-    std::size_t missing_bytes() const;
 
   private:
     struct Resident {
@@ -48,10 +40,6 @@ class Residents {
         ShardCopy copy;
     };
 
-    bool wanted(std::size_t shard) const;
-    bool load(std::size_t shard);
-
-    const Plan& plan_;
     const WeightStore& store_;
     ggml_backend_buffer_type_t type_;
     Ledger& ledger_;

@@ -5,9 +5,10 @@
 namespace xlm {
 
 bool Ring::open(std::size_t slot_bytes) {
-    if (is_open() && slot_bytes <= slot_bytes_) return true;
+    if (slot_bytes == slot_bytes_) return true;
     close();
-    for (std::size_t slot = 0; slot < slots_; ++slot) {
+    if (slot_bytes == 0) return true;
+    while (memory_.size() < slots_) {
         auto memory = DeviceMemory::allocate(type_, slot_bytes, ledger_, Use::staging);
         if (!memory) {
             close();
@@ -17,12 +18,13 @@ bool Ring::open(std::size_t slot_bytes) {
     }
     slot_bytes_ = slot_bytes;
     state_.assign(slots_, {});
-    copies_.assign(slots_, {});
+    copies_.resize(slots_);
     return true;
 }
 
 void Ring::close() {
     stream_.drain();
+    slot_bytes_ = 0;
     copies_.clear();
     state_.clear();
     memory_.clear();

@@ -26,11 +26,10 @@ class Ring {
          std::size_t slots)
         : store_(store), type_(type), ledger_(ledger), stream_(stream), slots_(slots) {}
 
-    // Takes the ring's memory; false when the budget or the device has no room. Frees it first where the
-    // slots are too small.
+    // Makes every slot slot_bytes large (0: frees the ring). False, with the ring freed, when the budget or
+    // the device has no room.
     bool open(std::size_t slot_bytes);
-    void close();
-    bool is_open() const { return !memory_.empty(); }
+    bool is_open() const { return slot_bytes_ > 0; }
 
     // The slot that holds the shard, or else `slot`.
     std::size_t place(std::size_t shard, std::size_t slot) const { return slot_of(shard).value_or(slot); }
@@ -57,6 +56,7 @@ class Ring {
     std::optional<std::size_t> slot_of(std::size_t shard) const;
     ShardCopy& copy(std::size_t shard, std::size_t slot);
     void begin(std::size_t shard, std::size_t slot);
+    void close();
 
     const WeightStore& store_;
     ggml_backend_buffer_type_t type_;
