@@ -19,25 +19,29 @@ if TYPE_CHECKING:
 
 
 class LlamaCppBackend:
-    """Runs GGUF models in llama-server, under a plan that our device carries out."""
+    """Runs GGUF models in llama-server, under a plan that our device carries out.
+
+    Without an ``engine`` the most capable one that is built is used, and one is built where none is.
+    """
 
     name = "llama.cpp"
+
+    def __init__(self, engine: InstalledEngine | None = None) -> None:
+        self._engine = engine
 
     def probe(self) -> Probe:
         """Return the newest engine that is built, and the devices that it finds."""
         from xlm_llamacpp.engine import find_engine
 
         try:
-            engine = find_engine()
+            engine = self._engine or find_engine()
             return _probe(engine) if engine else Probe(self.name, None, (), "no engine is built")
         except XlmError as error:
             return Probe(self.name, None, (), str(error))
 
     def prepare(self) -> Probe:
         """Build the engine if there is none, and return what it finds. Raises EngineError where it fails."""
-        from xlm_llamacpp.engine import ensure_engine
-
-        return _probe(ensure_engine())
+        return _probe(self._ready_engine())
 
     def read_model(self, ref: str) -> ModelGraph | None:  # noqa: ARG002
         """Return None: llama.cpp has no store of models of its own."""
@@ -45,17 +49,15 @@ class LlamaCppBackend:
 
     def launch_spec(self, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
         """Return how to start llama-server under ``plan``."""
-        from xlm_llamacpp.engine import ensure_engine
         from xlm_llamacpp.launch import planned_spec
 
-        return planned_spec(ensure_engine(), plan, model, options)
+        return planned_spec(self._ready_engine(), plan, model, options)
 
     def stock_spec(self, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
         """Return how to start llama-server on the bare device with the plan's context."""
-        from xlm_llamacpp.engine import ensure_engine
         from xlm_llamacpp.launch import stock_spec
 
-        return stock_spec(ensure_engine(), plan, model, options)
+        return stock_spec(self._ready_engine(), plan, model, options)
 
     def start(self, spec: LaunchSpec) -> ServerProcess:
         """Start llama-server and return when it answers."""
@@ -75,6 +77,11 @@ class LlamaCppBackend:
         from xlm_llamacpp import runtime
 
         return [engine.record.pid for engine in runtime.running_engines()]
+
+    def _ready_engine(self) -> InstalledEngine:
+        from xlm_llamacpp.engine import ensure_engine
+
+        return self._engine or ensure_engine()
 
 
 def _probe(engine: InstalledEngine) -> Probe:

@@ -48,5 +48,6 @@ def parse_devices(listing: str) -> tuple[Device, ...]:
             free_bytes=int(match[4]) * MIB,
         )
         for line in listing.splitlines()
-        if (match := _DEVICE.fullmatch(line))
+        # Accelerators for single operations (BLAS) have no memory of their own.
+        if (match := _DEVICE.fullmatch(line)) and int(match[3])
     )

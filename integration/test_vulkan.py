@@ -1,0 +1,53 @@
+"""Equal tokens on a real foreign device: Vulkan, on Mesa's lavapipe where there is no GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.conftest import Runner
+from integration.plans import SHAPES, plan_by
+from xlm_llamacpp.backend import LlamaCppBackend
+from xlm_llamacpp.devices import list_devices
+from xlm_llamacpp.engine import find_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.document import Plan, PlannedContext
+
+
+@pytest.fixture(scope="module")
+def vulkan() -> Iterator[Runner]:
+    engine = find_engine(variant="vulkan")
+    if engine is None:
+        pytest.skip("no Vulkan engine is built (xlm engine build --accelerator vulkan)")
+    with pytest.MonkeyPatch.context() as environment:
+        if not list_devices(engine.server):
+            # The engine hides devices of type CPU, such as lavapipe, unless they are asked for.
+            environment.setenv("GGML_VK_VISIBLE_DEVICES", "0")
+        devices = list_devices(engine.server)
+        if not devices:
+            pytest.skip("the Vulkan engine finds no device, not even lavapipe (mesa-vulkan-drivers)")
+        yield Runner(LlamaCppBackend(engine), devices[0], "The river rose in the night and by morning", 4)
+
+
+def has_stock_placement(plan: Plan) -> bool:
+    """Return whether what runs on the CPU does so in every tier: its kernels round in another way."""
+    return len({frozenset(n for n, p in t.placements.items() if p == "cpu") for t in plan.tiers}) == 1
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_tokens_and_logprobs_are_those_of_the_bare_vulkan_device(
+    vulkan: Runner, model: ModelGraph, context: PlannedContext, shape: str
+) -> None:
+    plan = plan_by(model, vulkan.device, context, *SHAPES[shape])
+    if not has_stock_placement(plan):
+        pytest.skip("the stock engine has one placement for all steps")
+    completion, stats = vulkan.under(plan, model)
+    expected = vulkan.stock(plan, model)
+    assert completion.tokens == expected.tokens
+    assert completion.logprobs == expected.logprobs
+    assert sum(stats.ledger_bytes.values()) <= stats.budget_bytes
