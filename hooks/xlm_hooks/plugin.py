@@ -1,4 +1,4 @@
-"""The built-in plugin: the first planner and its strategies."""
+"""The built-in plugin: the first planner, its strategies, and what this machine is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xlm_plugin.hookspecs import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from xlm_plugin.machine.document import Machine
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan, PlannedContext
@@ -36,3 +37,11 @@ def xlm_plan(
     from xlm_hooks.planner.first import first_plan
 
     return first_plan(model, profile, context, budget, objective, strategies)
+
+
+@hookimpl
+def xlm_describe_machine() -> Machine:
+    """Return what the system's files and drivers say."""
+    from xlm_hooks.profiler.describe import describe_machine
+
+    return describe_machine()

@@ -11,7 +11,8 @@ class Device:
 
     ``free_bytes`` is what the driver reports now. ``unified`` devices share the host's memory.
     ``emulated`` devices compute on the CPU behind a link of a stated speed. ``link_bytes_per_s`` is
-    None until it is measured or described.
+    None until it is measured or described. ``asleep`` devices are powered down and were not woken
+    to be asked: their bytes are 0.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Device:
     unified: bool = False
     emulated: bool = False
     link_bytes_per_s: float | None = None
+    asleep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class Host:
 
     ``threads`` is the number worth using: the least of the CPU set, the CFS quota and the physical
     performance cores. ``available_bytes`` respects the cgroup. ``memlock_bytes`` is None where pinned
-    memory is not limited.
+    memory is not limited. Under ``wsl`` a driver that runs out of VRAM does not fail but spills into
+    host memory, many times slower.
     """
 
     cpu: str
@@ -37,6 +40,7 @@ class Host:
     memory_bytes: int
     available_bytes: int
     memlock_bytes: int | None = None
+    wsl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
