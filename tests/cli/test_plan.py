@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MODEL = tiny_model(layers=8, embedding_width=1024, ffn_width=4096, vocabulary=8192, context_tokens=8192)
 FITS = ("--ctx", "512", "--vram", "100GiB")
-SMALL = ("--ctx", "512", "--vram", "200MiB")
+SMALL = ("--ctx", "512", "--vram", "640MiB")
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def test_a_model_that_fits_exits_0_and_shows_where_everything_goes(
 ) -> None:
     assert xlm("tiny", *SMALL) == 0
     shown = capsys.readouterr()
-    assert re.search(r"attn +│ +8 │ .*8 pin", shown.out)
-    assert re.search(r"ffn +│ +8 │ .* cpu +│.* stream", shown.out)
+    assert re.search(r"attn +8 +.*8 pin", shown.out)
+    assert re.search(r"ffn +8 +.* cpu +.* stream", shown.out)
     assert re.search(r"KV cache +[\d.]+ MiB +█+", shown.out)
-    assert re.search(r"budget +200.00 MiB +█{40}", shown.out)
+    assert re.search(r"budget +640.00 MiB +█{40}", shown.out)
     assert "tokens/s" in shown.out
     assert "Note: Step times are predicted by rules of thumb" in shown.out
     assert shown.err == ""
@@ -67,13 +67,13 @@ def test_the_table_names_decode_and_prefill(
     xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     xlm("tiny", *SMALL)
-    assert re.search(r"decode +┃.* to 16 +┃.*prefill, to 512", capsys.readouterr().out)
+    assert re.search(r"decode +.* to 16 +.*prefill, to 512", capsys.readouterr().out)
 
 
 def test_json_is_the_plan_document(xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert xlm("tiny", *SMALL, "--json") == 0
     plan = Plan.from_json(capsys.readouterr().out)
-    assert plan.budget_bytes == 200 * 2**20
+    assert plan.budget_bytes == 640 * 2**20
     assert plan.model.fingerprint == MODEL.fingerprint
 
 
@@ -196,4 +196,4 @@ def test_without_an_accelerator_the_emulated_one_is_planned_for_and_named(
 def test_a_plan_without_predictions_is_shown_too() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     print_plan(console, tiny_plan(MODEL), MODEL)
-    assert re.search(r"predicted step .* \? .* \?", console.export_text())
+    assert re.search(r"predicted ms .* \? .* \?", console.export_text())

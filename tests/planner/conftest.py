@@ -11,7 +11,7 @@ from xlm_hooks.planner.fixed import fixed_ledger
 from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
 from xlm_plugin.machine.profile import Profile
 from xlm_plugin.plan.document import PlannedContext
-from xlm_plugin.testing import fake_machine
+from xlm_plugin.testing import fake_device, fake_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,9 +35,9 @@ def plan_model(
     strategies: Sequence[Strategy] = BUILT_IN,
 ) -> Plan:
     """Return a plan with ``weights_bytes`` for weights and staging, beyond what the engine needs anyway."""
-    budget_bytes = fixed_ledger(model, context).total_bytes + weights_bytes
-    profile = Profile(machine or fake_machine())
-    return first_plan(model, profile, context, budget_bytes, objective, strategies)
+    machine = machine or fake_machine()
+    fixed_bytes = fixed_ledger(model, context, machine.device or fake_device()).total_bytes
+    return first_plan(model, Profile(machine), context, fixed_bytes + weights_bytes, objective, strategies)
 
 
 @pytest.fixture(scope="session")

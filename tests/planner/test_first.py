@@ -165,6 +165,13 @@ def test_host_tables_and_small_tensors_are_not_placed(plan: Planner) -> None:
     assert "token_embd.weight" not in tensors
 
 
+def test_a_vision_tower_is_the_engines_to_place_and_counts_as_the_projector(plan: Planner) -> None:
+    tower = replace(DENSE.shards[1], name="vision.0.attn", kind="vision", layer=None)
+    seeing = plan(replace(DENSE, shards=(*DENSE.shards, tower)), RING)
+    assert tower.name not in {shard.name for shard in seeing.shards}
+    assert seeing.ledger.projector_bytes == tower.bytes
+
+
 def test_an_emulated_device_is_named_as_one(plan: Planner) -> None:
     emulated = plan(DENSE, RING, machine=fake_machine(fake_device(name="EMU0", emulated=True)))
     assert (emulated.device, emulated.emulated) == ("EMU0", True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE
 from rich.table import Table
 
 from xlm_plugin.units import format_bytes
@@ -45,7 +46,7 @@ def print_plan(console: Console, plan: Plan, model: ModelGraph) -> None:
 
 
 def _placements(plan: Plan, model: ModelGraph) -> Table:
-    table = Table(show_edge=False)
+    table = Table(box=SIMPLE, show_edge=False)
     table.add_column("shards")
     table.add_column("count", justify="right")
     table.add_column("bytes", justify="right")
@@ -58,7 +59,8 @@ def _placements(plan: Plan, model: ModelGraph) -> Table:
     table.add_section()
     table.add_row("strategy", "", "", *(tier.strategy for tier in plan.tiers))
     table.add_row("over the link", "", "", *(_link(tier) for tier in plan.tiers))
-    table.add_row("predicted step", "", "", *(_step(tier) for tier in plan.tiers))
+    table.add_row("predicted ms", "", "", *(_milliseconds(tier) for tier in plan.tiers))
+    table.add_row("tokens/s", "", "", *(_tokens_per_s(tier) for tier in plan.tiers))
     return table
 
 
@@ -88,11 +90,16 @@ def _link(tier: Tier) -> str:
     return format_bytes(tier.prediction.link_bytes) if tier.prediction else "?"
 
 
-def _step(tier: Tier) -> str:
-    if tier.prediction is None:
-        return "?"
-    seconds = tier.prediction.step_seconds
-    return f"{seconds * 1e3:.3g} ms, {tier.new_tokens / seconds:.3g} tokens/s"
+def _milliseconds(tier: Tier) -> str:
+    return _number(tier.prediction.step_seconds * 1e3) if tier.prediction else "?"
+
+
+def _tokens_per_s(tier: Tier) -> str:
+    return _number(tier.new_tokens / tier.prediction.step_seconds) if tier.prediction else "?"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _ledger(plan: Plan, cell: str) -> Table:

@@ -41,11 +41,11 @@ def first_plan(
     Raises DoesNotFitError where the context alone, or the staging that ``strategies`` insist on,
     exceeds ``budget_bytes``, and PlanError where they cannot place the model at all.
     """
-    ledger = fitting_ledger(model, context, budget_bytes)
     device = profile.machine.device
     if device is None:
         raise PlanError("There is no device to plan for.", "Plan for an emulated one with --device emulated.")
-    shards = tuple(shard for shard in model.shards if shard.home == "device" and shard.movable_bytes)
+    ledger = fitting_ledger(model, context, device, budget_bytes)
+    shards = _placeable(model)
     if not shards:
         raise PlanError(f"The model '{model.name}' has no weights that could be placed.")
     filler = TierFiller(shards, (Stock(), *strategies), described_rates(profile.machine.host, device))
@@ -74,6 +74,11 @@ def first_plan(
         tiers=tiers,
         notes=_notes(model, device, tiers, residents),
     )
+
+
+def _placeable(model: ModelGraph) -> tuple[Shard, ...]:
+    # A vision tower is the engine's own to place: it counts as the projector.
+    return tuple(s for s in model.shards if s.home == "device" and s.kind != "vision" and s.movable_bytes)
 
 
 def _stages(

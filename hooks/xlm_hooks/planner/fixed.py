@@ -10,6 +10,7 @@ from xlm_plugin.plan.memory import estimate
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
+    from xlm_plugin.machine.document import Device
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import PlannedContext
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 CONTEXT_STEP_TOKENS = 256
 
 
-def fixed_ledger(model: ModelGraph, context: PlannedContext) -> Ledger:
+def fixed_ledger(model: ModelGraph, context: PlannedContext, device: Device) -> Ledger:
     """Return the ledger of ``model`` with no shard resident and no staging."""
-    memory = estimate(model, context)
+    memory = estimate(model, context, device=device)
     return Ledger(
         resident_weight_bytes=0,
         staging_bytes=0,
@@ -32,13 +33,13 @@ def fixed_ledger(model: ModelGraph, context: PlannedContext) -> Ledger:
     )
 
 
-def fitting_ledger(model: ModelGraph, context: PlannedContext, budget_bytes: int) -> Ledger:
+def fitting_ledger(model: ModelGraph, context: PlannedContext, device: Device, budget_bytes: int) -> Ledger:
     """Return ``fixed_ledger``. Raises DoesNotFitError, with what would fit instead, where it does not."""
-    ledger = fixed_ledger(model, context)
+    ledger = fixed_ledger(model, context, device)
     needed_bytes = ledger.total_bytes
     if needed_bytes <= budget_bytes:
         return ledger
-    tokens = largest_context(model, context, budget_bytes)
+    tokens = largest_context(model, context, device, budget_bytes)
     raise DoesNotFitError(
         f"A context of {context.tokens} tokens takes {format_bytes(needed_bytes)} before any weights, "
         f"{format_bytes(needed_bytes - budget_bytes)} more than the budget of {format_bytes(budget_bytes)}.",
@@ -48,13 +49,13 @@ def fitting_ledger(model: ModelGraph, context: PlannedContext, budget_bytes: int
     )
 
 
-def largest_context(model: ModelGraph, context: PlannedContext, budget_bytes: int) -> int:
+def largest_context(model: ModelGraph, context: PlannedContext, device: Device, budget_bytes: int) -> int:
     """Return the most tokens, up to those of ``context``, whose fixed part fits; 0 where none do."""
     fitting, too_many = 0, -(-context.tokens // CONTEXT_STEP_TOKENS)
     while too_many - fitting > 1:
         steps = (fitting + too_many) // 2
         smaller = context.model_copy(update={"tokens": steps * CONTEXT_STEP_TOKENS})
-        if fixed_ledger(model, smaller).total_bytes <= budget_bytes:
+        if fixed_ledger(model, smaller, device).total_bytes <= budget_bytes:
             fitting = steps
         else:
             too_many = steps
