@@ -101,6 +101,11 @@ class CacheRule:
         """Whether layers hold one latent row for all heads (MLA) and no values."""
         return any(layer.value_width == 0 for layer in self.layers)
 
+    @property
+    def widest_value(self) -> int:
+        """Elements per token of the widest layer's values."""
+        return max((layer.value_width for layer in self.layers), default=0)
+
     def full_kv_bytes(self, context: CacheContext) -> int:
         """Return the KV bytes of the layers that see the whole context."""
         return self._kv_bytes(context, windowed=False)
@@ -127,7 +132,7 @@ class CacheRule:
 
     def _kv_bytes(self, context: CacheContext, *, windowed: bool) -> int:
         # Without flash attention V lies transposed, and all layers take the widest one's rows.
-        widest = 0 if context.flash_attention else max((cache.value_width for cache in self.layers), default=0)
+        widest = 0 if context.flash_attention else self.widest_value
         return sum(
             context.cells(layer)
             * (
