@@ -23,6 +23,7 @@ class FakeInstallation:
 
     server: Path
     library: Path
+    version: str = "b1"
 
 
 @pytest.fixture

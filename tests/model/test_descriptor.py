@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +15,9 @@ from xlm_plugin.model.descriptor import ModelDescriptor, fetch_model
 from xlm_plugin.model.resolve import resolve_model
 from xlm_plugin.testing import plugin_manager
 from xlm_profiles import plugin as shipped
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WEIGHTS = b"GGUF, in a way"
 

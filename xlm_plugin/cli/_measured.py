@@ -29,7 +29,7 @@ def speeds(device: Device, completion: Completion) -> str:
     """Return the measured tokens/s of ``completion``, saying where they are emulated."""
     return (
         f"prefill {completion.prefill_tokens_per_s:.1f} tokens/s ({completion.prompt_tokens} tokens), "
-        f"decode {completion.decode_tokens_per_s:.1f} tokens/s ({len(completion.tokens)} tokens)"
+        f"decode {completion.decode_tokens_per_s:.1f} tokens/s"
         f"{', emulated' if device.emulated else ''}"
     )
 

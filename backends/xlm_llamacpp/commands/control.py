@@ -67,28 +67,36 @@ def budget(engine: str, size: str) -> None:
 @_engine
 def pause(engine: str) -> None:
     """Hold ENGINE before its next step."""
-    _control(engine).pause()
+    control = _control(engine)
+    control.pause()
+    _print_state(control)
 
 
 @click.command()
 @_engine
 def resume(engine: str) -> None:
     """Let ENGINE go on after a pause."""
-    _control(engine).resume()
+    control = _control(engine)
+    control.resume()
+    _print_state(control)
 
 
 @click.command()
 @_engine
 def park(engine: str) -> None:
     """Take the weights of ENGINE out of VRAM and hold it; its requests wait."""
-    _control(engine).park()
+    control = _control(engine)
+    control.park()
+    _print_state(control)
 
 
 @click.command()
 @_engine
 def wake(engine: str) -> None:
     """Bring the weights of ENGINE back after a park and let it go on."""
-    _control(engine).wake()
+    control = _control(engine)
+    control.wake()
+    _print_state(control)
 
 
 def _control(pid_or_name: str) -> DeviceControl:
@@ -96,6 +104,11 @@ def _control(pid_or_name: str) -> DeviceControl:
     from xlm_llamacpp.runtime import find_running
 
     return DeviceControl(find_running(pid_or_name).socket)
+
+
+def _print_state(control: DeviceControl) -> None:
+    vram, state = _brief(control)
+    click.echo(f"It is {state} and holds {vram}.", err=True)
 
 
 def _brief(control: DeviceControl) -> tuple[str, str]:
