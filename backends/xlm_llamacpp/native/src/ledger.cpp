@@ -28,7 +28,7 @@ bool Ledger::hand_out(Use use, std::size_t bytes) {
 void Ledger::reconcile(std::size_t device_bytes) {
     const std::lock_guard lock(mutex_);
     const std::size_t taken = sum();
-    if (taken <= device_bytes) return;
+    if (device_bytes == 0 || taken <= device_bytes) return;
     std::size_t& handed_out = taken_[index(Use::kv_and_compute)];
     handed_out -= std::min(handed_out, taken - device_bytes);
 }

@@ -48,8 +48,8 @@ class Ledger {
     // it.
     bool hand_out(Use use, std::size_t bytes);
 
-    // The device says that it holds device_bytes in all: what the ledger counts above that was freed by the
-    // engine.
+    // The device says that it holds device_bytes in all: what the ledger counts above that, the engine has
+    // freed. 0 means that the device does not say.
     void reconcile(std::size_t device_bytes);
 
     void set_budget(std::size_t budget_bytes);
