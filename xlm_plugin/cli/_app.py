@@ -46,7 +46,7 @@ class Application(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command; plugins are asked only for names that are not core commands."""
-        if cmd_name not in self.commands:
+        if cmd_name not in _core_commands():
             self._ask_plugins()
         return super().get_command(ctx, cmd_name)
 
