@@ -71,38 +71,46 @@ def ledger_lines(ledger: Ledger, device: Device) -> dict[str, int]:
         "staging": ledger.staging_bytes,
         "projector": ledger.projector_bytes,
         "driver": ledger.driver_bytes,
-        "other (held by others before)": device.memory_bytes - device.free_bytes,
+        "other, held before": device.memory_bytes - device.free_bytes,
     }
 
 
 def format_breakdown(rows: Iterable[BreakdownRow], lines: Mapping[str, int] | None = None) -> str:
     """Return the table in whole MiB, with ``lines`` below it; lines of nothing are left out."""
-    table = [("memory breakdown [MiB]", _TITLES, _BLANKS)]
-    for row in rows:
-        amounts = (
-            row.total_bytes,
-            row.free_bytes,
-            row.self_bytes,
-            row.model_bytes,
-            row.context_bytes,
-            row.compute_bytes,
-            row.unaccounted_bytes,
-        )
-        marks = _MARKS if row.total_bytes is not None else (*_BLANKS[:2], *_MARKS[2:5], _BLANKS[5])
-        table.append((f"  - {row.name}", tuple(map(_mib, amounts)), marks))
-    names = max(len(name) for name, _, _ in table)
-    widths = [max(len(cells[at]) for _, cells, _ in table) for at in range(len(_TITLES))]
-    text = [f"| {name:<{names}} | {_joined(cells, marks, widths)} |" for name, cells, marks in table]
-    for name, size_bytes in (lines or {}).items():
-        if size_bytes:
-            text.append(f"|     {name}: {_mib(size_bytes)}")
+    table = [_Line("memory breakdown [MiB]", _TITLES, _BLANKS), *map(_line, rows)]
+    name_width = max(len(line.name) for line in table)
+    widths = [max(map(len, column)) for column in zip(*(line.cells for line in table), strict=True)]
+    text = [f"| {line.name:<{name_width}} | {line.joined(widths)} |" for line in table]
+    text += [f"|     {name}: {_mib(size_bytes)}" for name, size_bytes in (lines or {}).items() if size_bytes]
     return "\n".join(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Cells, and what stands between them."""
+
+    name: str
+    cells: tuple[str, ...]
+    marks: tuple[str, ...]
+
+    def joined(self, widths: Sequence[int]) -> str:
+        first, *rest = (cell.rjust(width) for cell, width in zip(self.cells, widths, strict=True))
+        return first + "".join(mark + cell for mark, cell in zip(self.marks, rest, strict=True))
+
+
+def _line(row: BreakdownRow) -> _Line:
+    amounts = (
+        row.total_bytes,
+        row.free_bytes,
+        row.self_bytes,
+        row.model_bytes,
+        row.context_bytes,
+        row.compute_bytes,
+        row.unaccounted_bytes,
+    )
+    marks = (*_BLANKS[:2], *_MARKS[2:5], _BLANKS[5]) if row.total_bytes is None else _MARKS
+    return _Line(f"  - {row.name}", tuple(map(_mib, amounts)), marks)
 
 
 def _mib(size_bytes: int | None) -> str:
     return "" if size_bytes is None else str(size_bytes // MIB)
-
-
-def _joined(cells: Sequence[str], marks: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-    return padded[0] + "".join(mark + cell for mark, cell in zip(marks, padded[1:], strict=True))
