@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @hookimpl
 def xlm_strategies() -> Iterable[Strategy]:
-    """Return gpu_only, static and dynamic."""
+    """Return dynamic, static and gpu_only."""
     from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
 
-    return (GpuOnly(), Static(), Dynamic())
+    return (Dynamic(), Static(), GpuOnly())
 
 
 @hookimpl

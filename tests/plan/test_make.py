@@ -53,7 +53,7 @@ def test_another_planner_goes_first() -> None:
     planner = Planner(tiny_plan(MODEL))
     with plugin_manager(built_in, planner) as manager:
         assert make_plan(manager, MODEL, PROFILE, CONTEXT, GIB, "tps") is planner.plan
-    assert planner.asked == {"objective": "tps", "strategies": ["gpu_only", "static", "dynamic"]}
+    assert planner.asked == {"objective": "tps", "strategies": ["dynamic", "static", "gpu_only"]}
 
 
 def test_a_named_strategy_is_the_only_one_offered() -> None:

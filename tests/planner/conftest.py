@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xlm_plugin.plan.document import Plan
     from xlm_plugin.plan.strategy import Objective, Strategy
 
-BUILT_IN = (GpuOnly(), Static(), Dynamic())
+BUILT_IN = (Dynamic(), Static(), GpuOnly())
 CONTEXT = PlannedContext(tokens=512)
 
 

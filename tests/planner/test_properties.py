@@ -40,7 +40,7 @@ MACHINES = st.builds(
     st.booleans(),
 )
 OBJECTIVES = st.sampled_from(["ttft", "tps", "e2e", "batch"])
-STRATEGIES = st.sampled_from([(GpuOnly(), Static(), Dynamic()), (Static(),), (Dynamic(),), (GpuOnly(),)])
+STRATEGIES = st.sampled_from([(Dynamic(), Static(), GpuOnly()), (Static(),), (Dynamic(),), (GpuOnly(),)])
 SHARES = st.floats(0, 1.1)
 
 

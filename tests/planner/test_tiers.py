@@ -71,6 +71,16 @@ def test_the_shortest_predicted_step_wins() -> None:
     assert tier.prediction.step_seconds == min(seconds)
 
 
+def test_of_steps_about_alike_the_earlier_strategy_wins() -> None:
+    rates = described_rates(fake_host(), fake_device(emulated=True))
+    resident = frozenset(shard.name for shard in DENSE[1:])
+    best = [
+        TierFiller(DENSE, order, rates).best(1, resident)
+        for order in ((Static(), GpuOnly()), (GpuOnly(), Static()))
+    ]
+    assert [tier.strategy for tier in best if tier] == ["static", "gpu_only"]
+
+
 def test_a_tier_predicts_the_bytes_that_it_streams() -> None:
     streaming = filler(GpuOnly())
     tier = streaming.best(1, frozenset({"output"}))

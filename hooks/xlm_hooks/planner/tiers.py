@@ -23,35 +23,38 @@ if TYPE_CHECKING:
 
 SMALL_BATCHES = (4, 16, 64)
 _KEPT = (1, 16)
+# No rule of thumb tells steps apart that differ by less; the strategies' own rules do.
+_ALIKE = 0.1
 
 
 @dataclass(frozen=True)
 class TierFiller:
-    """Fills tiers of ``shards`` by the best of ``strategies``."""
+    """Fills tiers of ``shards`` by the best of ``strategies``; an earlier one wins where they are alike."""
 
     shards: tuple[Shard, ...]
     strategies: Sequence[Strategy]
     rates: Rates
 
     def best(self, new_tokens: int, resident: frozenset[str], slot_bytes: int | None = None) -> Tier | None:
-        """Return the tier with the shortest predicted step, or None where no strategy applies.
+        """Return the first strategy's tier whose step is about as short as any, or None where none applies.
 
-        Without ``slot_bytes`` every shard may stream. One that copies routed experts for too few tokens
-        is the last choice, whatever is predicted; the first strategy wins a tie.
+        Without ``slot_bytes`` every shard may stream. A tier that copies routed experts for too few
+        tokens is the last choice, whatever is predicted.
         """
         largest_bytes = max(device_bytes(shard) for shard in self.shards)
         slot_bytes = largest_bytes if slot_bytes is None else slot_bytes
         setting = TierSetting(new_tokens, resident, slot_bytes, self.rates)
-        tiers = (self._fill(strategy, setting) for strategy in self.strategies)
-        return min((tier for tier in tiers if tier), key=self._rank, default=None)
+        filled = [tier for tier in (self._fill(strategy, setting) for strategy in self.strategies) if tier]
+        candidates = [tier for tier in filled if not self._copies_too_early(tier)] or filled
+        longest_seconds = min(map(_seconds, candidates), default=0.0) * (1 + _ALIKE)
+        return next((tier for tier in candidates if _seconds(tier) <= longest_seconds), None)
 
     def streamed(self, tier: Tier) -> list[Shard]:
         """Return the shards that ``tier`` streams."""
         return [shard for shard in self.shards if tier.placements[shard.name] == "stream"]
 
-    def _rank(self, tier: Tier) -> tuple[bool, float]:
-        too_early = any(tier.new_tokens < least_streamed_tokens(shard) for shard in self.streamed(tier))
-        return too_early, tier.prediction.step_seconds if tier.prediction else math.inf
+    def _copies_too_early(self, tier: Tier) -> bool:
+        return any(tier.new_tokens < least_streamed_tokens(shard) for shard in self.streamed(tier))
 
     def _fill(self, strategy: Strategy, setting: TierSetting) -> Tier | None:
         placements = strategy.place(self.shards, setting)
@@ -70,6 +73,10 @@ class TierFiller:
             placements={shard.name: placements[shard.name] for shard in self.shards},
             prediction=Prediction(step_seconds=seconds, link_bytes=sum(streamed)),
         )
+
+
+def _seconds(tier: Tier) -> float:
+    return tier.prediction.step_seconds if tier.prediction else math.inf
 
 
 def _possible(shard: Shard, setting: TierSetting) -> tuple[Placement, ...]:
