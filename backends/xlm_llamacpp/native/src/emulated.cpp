@@ -67,16 +67,23 @@ void buffer_memset(ggml_backend_buffer_t, ggml_tensor* tensor, std::uint8_t valu
     std::memset(static_cast<std::byte*>(tensor->data) + offset, value, size);
 }
 
+// The copy itself is part of the transfer's time.
+void transfer(LinkClock& link, void* target, const void* source, std::size_t size) {
+    const LinkClock::Clock::time_point end = link.book(size, LinkClock::Clock::now());
+    std::memcpy(target, source, size);
+    link.wait_until(end);
+}
+
 void buffer_upload(ggml_backend_buffer_t buffer, ggml_tensor* tensor, const void* data, std::size_t offset,
                    std::size_t size) {
-    std::memcpy(static_cast<std::byte*>(tensor->data) + offset, data, size);
-    memory_of(buffer).device().upload_link().transfer(size);
+    transfer(memory_of(buffer).device().upload_link(), static_cast<std::byte*>(tensor->data) + offset, data,
+             size);
 }
 
 void buffer_download(ggml_backend_buffer_t buffer, const ggml_tensor* tensor, void* data, std::size_t offset,
                      std::size_t size) {
-    memory_of(buffer).device().download_link().transfer(size);
-    std::memcpy(data, static_cast<const std::byte*>(tensor->data) + offset, size);
+    transfer(memory_of(buffer).device().download_link(), data,
+             static_cast<const std::byte*>(tensor->data) + offset, size);
 }
 
 bool buffer_copy(ggml_backend_buffer_t buffer, const ggml_tensor* source, ggml_tensor* target) {
