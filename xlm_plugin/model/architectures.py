@@ -26,6 +26,22 @@ SLIDING_WINDOWS = {
 # Layers that own a cache, where the file does not say how many reuse another's.
 OWN_CACHES = {"gemma3n": 20}
 
+# MTP blocks of these have a cache only where they run; llama.cpp gives those of all others one in any case
+# (seen with glm4moe and deepseek2: "3 layers" for two and an MTP block).
+MTP_CACHE_APART = frozenset(
+    {
+        "bailingmoe3",
+        "deepseek32",
+        "glm-dsa",
+        "hy_v3",
+        "mimo2",
+        "qwen35",
+        "qwen35moe",
+        "qwen3next",
+        "step35",
+    }
+)
+
 # Architectures whose cache was checked against llama.cpp; all others get the same rules and a note.
 KNOWN = frozenset(
     {

@@ -1,4 +1,4 @@
-"""GGUF tensor names to roles (names: ``gguf.constants.TENSOR_NAMES``, ops: llama.cpp's ``llama-arch.cpp``)."""
+"""GGUF tensor names to roles (names: ``gguf.constants.TENSOR_NAMES``, ops: ``llama-arch.cpp``)."""
 
 from __future__ import annotations
 

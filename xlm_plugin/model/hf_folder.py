@@ -115,7 +115,7 @@ def _tensor(path: Path, name: str, entry: object, body_bytes: int, packed: Mappi
             )
     if end > body_bytes:
         raise ModelError(
-            f"{path} is truncated: it holds {format_bytes(body_bytes)} of weights and needs {format_bytes(end)}.",
+            f"{path} is truncated: it has {format_bytes(body_bytes)} of weights, not {format_bytes(end)}.",
             "Download it again.",
         )
     row_first = tuple(reversed(shape)) or (1,)

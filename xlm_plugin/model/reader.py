@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xlm_plugin.errors import ModelError
-from xlm_plugin.model.architectures import KNOWN
+from xlm_plugin.model.architectures import KNOWN, MTP_CACHE_APART
 from xlm_plugin.model.cache import CacheRule
 from xlm_plugin.model.cache_rules import cache_rule
 from xlm_plugin.model.fingerprint import fingerprint
@@ -64,7 +64,7 @@ def _language_model(stored: StoredModel, hyper: Hyperparameters, use_mtp: bool) 
     cache = cache_rule(
         hyper,
         layers=layers,
-        attention=_layers_with("attn", table),
+        attention=_layers_with("attn", table) | _idle_layers(stored, hyper, layers),
         recurrent=_layers_with("ssm", table),
         absorbed=any(".attn_k_b." in tensor.name for tensor in stored.tensors),
     )
@@ -145,11 +145,18 @@ def _layers_with(kind: ShardKind, table: ShardTable) -> set[int]:
     return {shard.layer for shard in table.shards if shard.kind == kind and shard.layer is not None}
 
 
+def _idle_layers(stored: StoredModel, hyper: Hyperparameters, layers: int) -> set[int]:
+    """Return the MTP blocks that llama.cpp gives a cache in any case, whether it runs them or not."""
+    if stored.format != "gguf" or hyper.architecture in MTP_CACHE_APART:
+        return set()
+    return set(range(layers, hyper.block_count()))
+
+
 def _notes(stored: StoredModel, hyper: Hyperparameters, table: ShardTable) -> Iterator[str]:
     if hyper.architecture not in KNOWN:
         yield (
-            f"xlm does not know the architecture '{hyper.architecture}': shards and cache follow generic rules, "
-            "and each attention layer counts with a full cache unless the file says otherwise."
+            f"xlm does not know the architecture '{hyper.architecture}' and uses generic rules: "
+            "each attention layer counts with a full cache unless the file says otherwise."
         )
     if table.unused_bytes:
         yield f"{format_bytes(table.unused_bytes)} of the file are for multi-token prediction and not loaded."
