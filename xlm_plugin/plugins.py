@@ -61,6 +61,11 @@ class PluginManager(pluggy.PluginManager):
                     hook.function = partial(call, hook.function, where)  # type: ignore[misc]
         return registered
 
+    def get_canonical_name(self, plugin: object) -> str:
+        """Return the name of a plugin that is registered without one."""
+        name: str | None = getattr(plugin, "__name__", None)
+        return name or f"{type(plugin).__name__}@{id(plugin):x}"
+
     def load_installed(self) -> None:
         """Load the plugins of all installed distributions that ``XLM_LOAD_PLUGINS`` lets through.
 
@@ -114,14 +119,12 @@ class PluginManager(pluggy.PluginManager):
 
 
 def _described(entry: EntryPoint, hooks: tuple[str, ...] = (), problem: str | None = None) -> PluginInfo:
-    distribution = entry.dist
-    if distribution is None:
-        return PluginInfo(entry.name, None, None, hooks, problem)
-    return PluginInfo(entry.name, distribution.name, distribution.version, hooks, problem)
+    name, version = (getattr(entry.dist, field, None) for field in ("name", "version"))
+    return PluginInfo(entry.name, name, version, hooks, problem)
 
 
 def _is_built_in(entry: EntryPoint) -> bool:
-    return entry.dist is not None and entry.dist.name == DISTRIBUTION
+    return getattr(entry.dist, "name", None) == DISTRIBUTION
 
 
 def _call_optional(function: Callable[..., Any], where: str, *arguments: object) -> Any:

@@ -155,6 +155,16 @@ def test_a_lazy_command_is_the_command_itself_once_it_is_invoked(invoke: Invoke)
     ] == ("doctor")
 
 
+def test_the_console_script_runs_the_command_line_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["xlm", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("xlm, version ")
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     code = (
         "from tests.cli.test_app import *\n"
