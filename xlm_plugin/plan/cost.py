@@ -62,8 +62,13 @@ def read_bytes(shard: Shard, new_tokens: int) -> float:
 
 def active_share(shard: Shard) -> float:
     """Return the share of the shard's movable bytes that one token reads: k/E for routed experts."""
+    if shard.kind != "experts":
+        return 1.0
+    experts = max(tensor.shape[-1] for tensor in shard.tensors if tensor.movable)
     small_bytes = shard.bytes - shard.movable_bytes
-    return min(1.0, (shard.active_bytes - small_bytes) / shard.movable_bytes)
+    # Rounded to whole experts: a token reads all of the router but not all small biases.
+    used = round(experts * (shard.active_bytes - small_bytes) / shard.movable_bytes)
+    return max(1, used) / experts
 
 
 def computed_tokens(shard: Shard, new_tokens: int) -> int:
