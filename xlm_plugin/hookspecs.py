@@ -1,7 +1,7 @@
 """The whole plugin API on one page. Implementers may leave out arguments that they do not use."""
 
 # The bodies are empty: pluggy reads only the signatures.
-# ruff: noqa: ARG001
+# mypy: disable-error-code="empty-body"
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def xlm_measure(machine: Machine, request: MeasurementRequest) -> Iterable[Measu
 
 
 @hookspec(firstresult=True)
-def xlm_choose_victims(running: Sequence[Job], request: Job, costs: Sequence[SwitchCost]) -> Sequence[Job] | None:
+def xlm_choose_victims(
+    running: Sequence[Job], request: Job, costs: Sequence[SwitchCost]
+) -> Sequence[Job] | None:
     """Return the running jobs that give way to ``request``, or None to leave it to another policy."""
 
 

@@ -37,7 +37,9 @@ def parse_bytes(text: str) -> int:
         raise UsageError(f"The size '{text}' has no unit.", f"Write {number}GiB, {number}MiB or {number}GB.")
     factor = _FACTORS.get(unit.upper())
     if factor is None:
-        raise UsageError(f"'{unit}' in '{text}' is not a unit of size.", "Use B, KB, MB, GB, KiB, MiB or GiB.")
+        raise UsageError(
+            f"'{unit}' in '{text}' is not a unit of size.", "Use B, KB, MB, GB, KiB, MiB or GiB."
+        )
     size_bytes = int(float(number) * factor)
     if size_bytes <= 0:
         raise UsageError(f"The size '{text}' is not above zero.", "Give a size such as 6GiB.")

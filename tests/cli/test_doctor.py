@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from click.testing import Result
 
     from xlm_plugin.cli._checks import Check
+    from xlm_plugin.machine.document import Device
 
 NVIDIA_GPU = {"vendor": "0x10de", "class": "0x030000", "power/runtime_status": "active"}
 
@@ -158,9 +159,9 @@ def test_without_an_nvidia_gpu_there_is_no_driver_to_check(tmp_path: Path) -> No
     assert list(checks.check_nvidia_driver(SystemFiles(tmp_path), no_nvml)) == []
 
 
-def engines(*backends: object, machine: Any = None) -> list[Check]:
+def engines(*backends: object, device: Device | None = None) -> list[Check]:
     with plugin_manager(FakePlugin(backends=backends)) as manager:  # type: ignore[arg-type]
-        return list(checks.check_engines(manager, machine))
+        return list(checks.check_engines(manager, device))
 
 
 def test_an_engine_shows_the_devices_that_it_finds() -> None:
@@ -169,9 +170,18 @@ def test_an_engine_shows_the_devices_that_it_finds() -> None:
 
 
 def test_an_engine_that_does_not_find_the_device_is_a_warning() -> None:
-    machine = fake_machine(fake_device(name="CUDA0"))
-    (check,) = engines(FakeBackend(fake_device(name="Vulkan0")), machine=machine)
+    backend = FakeBackend(fake_device(name="Vulkan0"))
+    (check,) = engines(backend, device=fake_device(name="CUDA0"))
     assert said(check) == ("warn", "1, finds Vulkan0 | Build an engine for CUDA0 with 'xlm engine build'.")
+
+
+def test_c46_an_engine_is_not_asked_where_that_would_wake_a_device() -> None:
+    class Waking(FakeBackend):
+        def probe(self) -> Any:
+            raise AssertionError
+
+    (check,) = engines(Waking(), device=replace(fake_device(name="CUDA0"), asleep=True))
+    assert said(check) == ("ok", "not asked, which would wake CUDA0 | ")
 
 
 def test_one_engine_that_works_is_enough() -> None:

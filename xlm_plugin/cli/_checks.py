@@ -48,7 +48,7 @@ def all_checks(manager: PluginManager, files: SystemFiles, load_nvml: Callable[[
     if machine:
         checks.append(check_device(machine.device))
     checks.extend(check_nvidia_driver(files, load_nvml))
-    checks.extend(check_engines(manager, machine))
+    checks.extend(check_engines(manager, machine.device if machine else None))
     if machine:
         checks.append(check_memory(machine.host, files))
         checks.append(check_memlock(machine))
@@ -98,25 +98,31 @@ def check_nvidia_driver(files: SystemFiles, load_nvml: Callable[[], Any]) -> Ite
             yield Check("driver", "ok", driver)
 
 
-def check_engines(manager: PluginManager, machine: Machine | None) -> Iterator[Check]:
-    """Say which engines can start, and whether they find the device; one is enough."""
-    probes = [(backend, _probe(backend)) for backend in manager.backends()]
-    if not probes:
+def check_engines(manager: PluginManager, device: Device | None) -> Iterator[Check]:
+    """Say which engines can start, and whether they find ``device``; one is enough."""
+    backends = manager.backends()
+    if not backends:
         yield Check("engine", "fail", "no plugin brings one", "Let 'llamacpp' through in XLM_LOAD_PLUGINS.")
+    elif device and device.asleep:
+        yield Check("engine", "ok", f"not asked, which would wake {device.name}")
+    else:
+        yield from _check_probes([(backend.name, _probe(backend)) for backend in backends], device)
+
+
+def _check_probes(probes: list[tuple[str, Probe]], device: Device | None) -> Iterator[Check]:
     works = any(probe.problem is None for _, probe in probes)
-    for backend, probe in probes:
-        name = f"engine {backend.name}"
-        if probe.problem:
-            yield Check(name, "warn" if works else "fail", probe.problem, "Run 'xlm engine build'.")
-            continue
-        names = [device.name for device in probe.devices]
+    for name, probe in probes:
+        names = [found.name for found in probe.devices]
         found = f"{probe.version}, finds {', '.join(names) or 'no accelerator'}"
-        device = machine.device if machine else None
-        if device and device.name not in names and not device.asleep:
+        if probe.problem:
+            yield Check(
+                f"engine {name}", "warn" if works else "fail", probe.problem, "Run 'xlm engine build'."
+            )
+        elif device and device.name not in names:
             advice = f"Build an engine for {device.name} with 'xlm engine build'."
-            yield Check(name, "warn", found, advice)
+            yield Check(f"engine {name}", "warn", found, advice)
         else:
-            yield Check(name, "ok", found)
+            yield Check(f"engine {name}", "ok", found)
 
 
 def check_memory(host: Host, files: SystemFiles) -> Check:
