@@ -117,7 +117,7 @@ def _context(model: ModelGraph, context: PlannedContext, memory: MemoryEstimate)
 
 def _notes(model: ModelGraph) -> Iterator[str]:
     if model.second_copy_bytes:
-        yield f"{format_bytes(model.second_copy_bytes)} are in the file once and in memory twice (tied output)."
+        yield f"{format_bytes(model.second_copy_bytes)} are in the file once and in memory twice (tied)."
     if model.unused_bytes:
         yield f"{format_bytes(model.unused_bytes)} of the file are not loaded (MTP blocks; see --mtp)."
     if model.generic:

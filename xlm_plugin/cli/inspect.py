@@ -55,7 +55,7 @@ def command(
         kv_type_v=kv_type_v,
         flash_attention=flash_attention,
     )
-    memory = estimate(graph, context)
+    memory = estimate(graph, context, crossing=False)
     _warn_beyond_training(graph, context.tokens // context.sequences)
     from xlm_plugin.cli._inspect_view import inspection, print_inspection
 
@@ -69,6 +69,6 @@ def _warn_beyond_training(model: ModelGraph, tokens: int) -> None:
     trained = model.shape.context_tokens
     if tokens > trained:
         click.echo(
-            f"Warning: {tokens} tokens a sequence are more than the {trained} that the model was trained with.",
+            f"Warning: {tokens} tokens a sequence are more than the {trained} it was trained with.",
             err=True,
         )

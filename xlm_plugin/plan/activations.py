@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from xlm_plugin.model.graph import ModelGraph, Shard, Tensor
 
-# Rows of the model's width beside a sub-layer's own: the residual, its norm, and the copy of a row that
-# crosses between device and host.
+# Rows of the model's width beside a sub-layer's own: the residual, its norm, and slack for one.
 _LIVE_ROWS = 3
 _LAST_MATRIX = re.compile(r"attn_output|ssm_out|ffn_down|down_proj|o_proj|out_proj|\.w2\.|\.fc2\.")
 _CONVOLUTION = re.compile(r"conv1d")
@@ -47,33 +46,28 @@ def activation_widths(model: ModelGraph) -> Widths:
     row = model.shape.embedding_width
     layered = [shard for shard in model.shards if shard.layer is not None and shard.kind != "vision"]
     model_wide = [shard for shard in model.shards if shard.layer is None and shard.kind == "other"]
-    recurrent = [shard for shard in layered if is_recurrent(shard)]
-    attention = [shard for shard in layered if shard.kind == "attn" and not is_recurrent(shard)]
+    recurrent = [shard for shard in layered if shard.kind == "ssm"]
+    attention = [shard for shard in layered if shard.kind == "attn"]
     feed_forward = [shard for shard in layered if shard.kind in ("ffn", "experts", "shared_experts")]
     tables = sum(
         tensor.shape[0] for shard in model.shards if shard.home == "host" for tensor in _matrices(shard)
     )
-    # What is wider than a row in the first half of a layer leaves a hole, of which the second uses half.
+    # What is wider than a row in the first half of a layer leaves a hole, of which the second uses a third.
     widest = max(map(_last_inputs, (*attention, *recurrent)), default=row)
     return Widths(
         live=_LIVE_ROWS * row + tables + sum(map(_outputs, model_wide)),
         attention=max((_attention_width(shard, model) for shard in attention), default=0),
         recurrent=max(map(_recurrent_width, recurrent), default=0),
         feed_forward=max((_feed_forward_width(shard, model) for shard in feed_forward), default=0)
-        + max(0, widest - row) // 2,
+        + max(0, widest - row) * 2 // 3,
         tables=tables,
         head=max(map(_last_inputs, attention), default=0) // model.shape.head_count if attention else 0,
     )
 
 
-def is_recurrent(shard: Shard) -> bool:
-    """Return whether the shard keeps a recurrent state."""
-    return any(_CONVOLUTION.search(tensor.name) for tensor in shard.tensors)
-
-
 def is_delta_net(shard: Shard) -> bool:
-    """Return whether the shard is a gated delta net, which is recurrent but no Mamba."""
-    return is_recurrent(shard) and any(_DELTA_NET.search(tensor.name) for tensor in shard.tensors)
+    """Return whether a recurrent shard is a gated delta net rather than Mamba."""
+    return any(_DELTA_NET.search(tensor.name) for tensor in shard.tensors)
 
 
 def _attention_width(shard: Shard, model: ModelGraph) -> int:
@@ -96,7 +90,9 @@ def _recurrent_width(shard: Shard) -> int:
 def _feed_forward_width(shard: Shard, model: ModelGraph) -> int:
     if shard.kind == "experts":
         return _experts_width(shard, model)
-    return _outputs(shard) + _last_inputs(shard)
+    hidden, row = _last_inputs(shard), model.shape.embedding_width
+    # The result fits where up or gate were.
+    return _outputs(shard) + hidden - (row if row <= hidden else 0)
 
 
 def _experts_width(shard: Shard, model: ModelGraph) -> int:

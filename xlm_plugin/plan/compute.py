@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from xlm_plugin.plan.activations import activation_widths, is_delta_net, is_recurrent
+from xlm_plugin.plan.activations import activation_widths, is_delta_net
 
 if TYPE_CHECKING:
     from xlm_plugin.model.cache import CacheContext
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from xlm_plugin.plan.activations import Widths
 
 _FLOAT, _HALF, _INDEX = 4, 2, 8
+# Copies of rows on their way between device and host, where a plan runs shards on the CPU.
+_CROSSING_ROWS = 3
 # Positions, token ids, cache slots and output ids of a token, then the alignment of a hundred tensors.
 _IDS_BYTES_PER_TOKEN = 128
 _PADDING_BYTES = 16 * 1024
@@ -31,6 +33,7 @@ class ComputeBuffer:
     ``score_bytes``: heads x n x cells floats of QK, where flash attention is off.
     ``state_bytes``: copies of one recurrent layer's state.
     ``kv_copy_bytes``: one layer's keys and values in half precision, where they lie otherwise.
+    ``crossing_bytes``: copies of rows that go to shards on the CPU and come back.
     ``logit_bytes``: what rows of the vocabulary take beyond all that, once the layers are done.
     """
 
@@ -39,6 +42,7 @@ class ComputeBuffer:
     score_bytes: int = 0
     state_bytes: int = 0
     kv_copy_bytes: int = 0
+    crossing_bytes: int = 0
     logit_bytes: int = 0
 
     @property
@@ -47,10 +51,13 @@ class ComputeBuffer:
         return sum(getattr(self, field.name) for field in fields(self))
 
 
-def device_compute(model: ModelGraph, context: CacheContext, outputs: int | None = None) -> ComputeBuffer:
+def device_compute(
+    model: ModelGraph, context: CacheContext, *, crossing: bool = False, outputs: int | None = None
+) -> ComputeBuffer:
     """Return the device's compute buffer.
 
-    ``outputs`` is the number of rows of logits in a step; llama-server asks for one of each sequence.
+    ``crossing`` is whether some shards run on the CPU. ``outputs`` is the number of rows of logits in a
+    step; llama-server asks for one of each sequence.
     """
     widths = activation_widths(model)
     tokens = _step_tokens(context)
@@ -67,14 +74,17 @@ def device_compute(model: ModelGraph, context: CacheContext, outputs: int | None
         score_bytes=largest.score_bytes,
         state_bytes=largest.state_bytes,
         kv_copy_bytes=_kv_copy_bytes(model, context),
+        crossing_bytes=_FLOAT * tokens * _CROSSING_ROWS * model.shape.embedding_width if crossing else 0,
     )
     rows_bytes = _FLOAT * tokens * (widths.live + widths.attention)
     head_bytes = rows_bytes + _FLOAT * (outputs or context.sequences) * model.shape.vocabulary
     return replace(layers, logit_bytes=max(0, head_bytes - layers.total_bytes))
 
 
-def host_compute_bytes(model: ModelGraph, context: CacheContext) -> int:
-    """Return the host's compute buffer where no layer runs on the CPU: inputs and looked-up rows."""
+def host_compute_bytes(model: ModelGraph, context: CacheContext, *, crossing: bool = False) -> int:
+    """Return the host's compute buffer: inputs and looked-up rows, or what any sub-layer may take there."""
+    if crossing:
+        return device_compute(model, context, crossing=True).total_bytes
     widths = activation_widths(model)
     rows = widths.tables + model.shape.embedding_width
     return _input_bytes(model, context, widths) + _FLOAT * _step_tokens(context) * rows
@@ -115,7 +125,7 @@ def _input_bytes(model: ModelGraph, context: CacheContext, widths: Widths) -> in
 
 def _state_bytes(model: ModelGraph, context: CacheContext) -> int:
     """Copies of one layer's state: a gated delta net's twice, Mamba's once, a convolution's once more."""
-    recurrent = [shard for shard in model.shards if is_recurrent(shard)]
+    recurrent = [shard for shard in model.shards if shard.kind == "ssm"]
     if not recurrent:
         return 0
     copies = 2 if any(map(is_delta_net, recurrent)) else 1

@@ -75,6 +75,7 @@ def estimate(
     context: PlannedContext,
     *,
     device: Device | None = None,
+    crossing: bool = True,
     virtual_memory: bool = True,
     projector: Projector | None = None,
     image_tokens: int = 0,
@@ -82,10 +83,10 @@ def estimate(
 ) -> MemoryEstimate:
     """Return what ``model`` takes in ``context``.
 
-    Without a ``device`` the driver's part is left out; ``virtual_memory`` is whether its pool can grow in
-    place. ``image_tokens`` is the cap on one image for the ``projector``, ``drafted_tokens`` what MTP blocks
-    draft at once where the model was read with them. Raises UsageError for cache types that the model
-    cannot have.
+    ``crossing`` is whether some shards may run on the CPU, which takes larger compute buffers. Without a
+    ``device`` the driver's part is left out; ``virtual_memory`` is whether its pool can grow in place.
+    ``image_tokens`` is the cap on one image for the ``projector``, ``drafted_tokens`` what MTP blocks draft
+    at once where the model was read with them. Raises UsageError for cache types that it cannot have.
     """
     cache_context = cache_layout(context)
     if model.cache.is_latent and context.kv_type_k != context.kv_type_v:
@@ -94,7 +95,7 @@ def estimate(
             f"{context.kv_type_v}.",
             "Give the same type for both.",
         )
-    compute = device_compute(model, cache_context)
+    compute = device_compute(model, cache_context, crossing=crossing)
     drafts = any(shard.layer is not None and shard.layer >= model.shape.layers for shard in model.shards)
     shards = [shard for shard in model.shards if shard.home == "device"]
     weights = [shard for shard in shards if shard.kind != "vision"]
@@ -117,7 +118,7 @@ def estimate(
         if device
         else 0,
         host_weight_bytes=model.host_weight_bytes,
-        host_compute_bytes=host_compute_bytes(model, cache_context),
+        host_compute_bytes=host_compute_bytes(model, cache_context, crossing=crossing),
     )
 
 
