@@ -49,7 +49,7 @@ def planned_spec(
         "XLM_SOCKET": str(directory / runtime.SOCKET),
     }
     if plan.emulated:
-        environment["XLM_EMULATED"] = _emulated(plan.budget_bytes, options)
+        environment |= _emulated(plan.budget_bytes, options)
     return LaunchSpec(
         command=(str(engine.server), "--device", "XLM0", *_arguments(plan, model, options, port)),
         environment=environment,
@@ -68,7 +68,7 @@ def stock_spec(engine: InstalledEngine, plan: Plan, model: ModelGraph, options: 
     host, port = options.host, options.port or _free_port(options.host)
     environment = {"GGML_BACKEND_PATH": str(engine.library)}
     if plan.emulated:
-        environment["XLM_EMULATED"] = _emulated(plan.budget_bytes + 2 * model.weight_bytes, options)
+        environment |= _emulated(plan.budget_bytes + 2 * model.weight_bytes, options)
     overrides = _cpu_overrides(plan)
     return LaunchSpec(
         command=(
@@ -109,14 +109,20 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
     return [*arguments, *options.extra_arguments]
 
 
-def _emulated(memory_bytes: int, options: LaunchOptions) -> str:
+def _emulated(memory_bytes: int, options: LaunchOptions) -> dict[str, str]:
     from xlm_plugin.plan.target import EMULATED_LINK_BYTES_PER_S
 
     link = (options.device and options.device.link_bytes_per_s) or EMULATED_LINK_BYTES_PER_S
-    return (
-        f"memory_bytes={memory_bytes},link_bytes_per_s={link:.0f},"
-        f"link_latency_s={EMULATED_LINK_LATENCY_SECONDS}"
-    )
+    settings = {
+        "memory_bytes": memory_bytes,
+        "link_bytes_per_s": int(link),
+        "link_latency_s": EMULATED_LINK_LATENCY_SECONDS,
+    }
+    return {
+        "XLM_EMULATED": ",".join(f"{name}={value}" for name, value in settings.items()),
+        # The threads of host and emulated device share the cores: those that wait must not spin.
+        "OMP_WAIT_POLICY": "passive",
+    }
 
 
 def _cpu_overrides(plan: Plan) -> str:

@@ -40,10 +40,11 @@ def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) ->
     model = read_model(resolve_model(ref))
     plan.check_model(model)
     manager = get_plugin_manager()
-    device = choose_device(manager, describe_machine(manager), planning.device or plan.device)
+    machine = describe_machine(manager)
+    device = choose_device(manager, machine, planning.device or plan.device)
     if device.name != plan.device:
         raise UsageError(f"The plan is for {plan.device}, not for {device.name}.", "Leave out --device.")
-    return Planned(model, device, plan)
+    return Planned(model, machine.host, device, plan)
 
 
 def ready_backend(planned: Planned) -> Backend:

@@ -14,7 +14,7 @@ from xlm_plugin.plan.strategy import Objective
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from xlm_plugin.machine.document import Device
+    from xlm_plugin.machine.document import Device, Host
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan, PlannedContext
 
@@ -95,9 +95,10 @@ def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan with the model and the device that it is for."""
+    """A plan with the model, the host and the device that it is for."""
 
     model: ModelGraph
+    host: Host
     device: Device
     plan: Plan
 
@@ -124,7 +125,7 @@ def plan_model(ref: str, planning: PlanningOptions) -> Planned:
         click.echo(f"Warning: {warning}", err=True)
     profile = Profile(replace(machine, device=device))
     plan = make_plan(manager, model, profile, context, budget_bytes, planning.objective, planning.strategy)
-    return Planned(model, device, plan)
+    return Planned(model, machine.host, device, plan)
 
 
 def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget_bytes: int) -> Iterator[str]:

@@ -45,7 +45,7 @@ class Request:
     metavar="FILE",
     help="Run under the plan in FILE, not under a new one.",
 )
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads. [default: the cores]")
 @click.option("--check", is_flag=True, help="Compare with the stock engine's tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print text and measurements as JSON.")
 @planning_options
@@ -74,7 +74,7 @@ def command(
     if not as_json:
         print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
-    options = LaunchOptions(threads=threads, device=planned.device)
+    options = LaunchOptions(threads=threads or planned.host.threads, device=planned.device)
     # A streamed answer may lack tokens: what is compared or kept is not streamed.
     show = None if check or as_json else _show
     with orderly_end(), backend.start(backend.launch_spec(planned.plan, planned.model, options)) as engine:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Serve under the plan in FILE, not under a new one.",
 )
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads. [default: the cores]")
 @planning_options
 @click.argument("engine_arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -52,7 +52,7 @@ def command(
     planned = planned_from(model, planning, plan_file)
     print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
-    options = LaunchOptions(host, port, threads, planned.device, engine_arguments)
+    options = LaunchOptions(host, port, threads or planned.host.threads, planned.device, engine_arguments)
     spec = backend.launch_spec(planned.plan, planned.model, options)
     try:
         with orderly_end(), backend.start(spec) as engine:
