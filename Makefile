@@ -32,7 +32,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(wildcard $(NATIVE)/src/*.?pp $(NATIVE)/tests/*.?pp)
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)/*/*.[ch]pp
 
 test-unit: $(VENV)/.installed-dev
 	$(BIN)/pytest --cov
