@@ -24,14 +24,12 @@ class EventStream final : public CopyStream {
     }
     ~EventStream() override { ggml_backend_synchronize(stream_.get()); }
 
-    void begin(std::size_t slot, ShardCopy& copy) override {
+    void begin(std::size_t slot, std::vector<Copy> copies) override {
         ggml_backend_event_wait(stream_.get(), used_[slot].get());
-        copy.init();
-        copy.for_each([this](const Weight& weight, ggml_tensor& tensor) {
-            const std::size_t bytes = ggml_nbytes(&tensor);
-            ggml_backend_tensor_set_async(stream_.get(), &tensor, weight.host->data, 0, bytes);
-            stats_.link_bytes += bytes;
-        });
+        for (const Copy& copy : copies) {
+            ggml_backend_tensor_set_async(stream_.get(), copy.target, copy.source, copy.offset, copy.bytes);
+            stats_.link_bytes += copy.bytes;
+        }
         ggml_backend_event_record(filled_[slot].get(), stream_.get());
     }
 
@@ -67,11 +65,11 @@ class ThreadStream final : public CopyStream {
         worker_.join();
     }
 
-    void begin(std::size_t slot, ShardCopy& copy) override {
+    void begin(std::size_t slot, std::vector<Copy> copies) override {
         {
             const std::lock_guard lock(mutex_);
             ++pending_[slot];
-            queue_.push_back({slot, &copy});
+            queue_.push_back({slot, std::move(copies)});
         }
         changed_.notify_all();
     }
@@ -102,7 +100,7 @@ class ThreadStream final : public CopyStream {
   private:
     struct Job {
         std::size_t slot;
-        ShardCopy* copy;
+        std::vector<Copy> copies;
     };
 
     void work() {
@@ -110,17 +108,16 @@ class ThreadStream final : public CopyStream {
         while (true) {
             changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
             if (stopping_) return;
-            const Job job = queue_.front();
+            const Job job = std::move(queue_.front());
             queue_.pop_front();
             busy_ = true;
             lock.unlock();
             const Clock::time_point start = Clock::now();
             std::size_t bytes = 0;
-            job.copy->init();
-            job.copy->for_each([&bytes](const Weight& weight, ggml_tensor& tensor) {
-                ggml_backend_tensor_set(&tensor, weight.host->data, 0, ggml_nbytes(&tensor));
-                bytes += ggml_nbytes(&tensor);
-            });
+            for (const Copy& copy : job.copies) {
+                ggml_backend_tensor_set(copy.target, copy.source, copy.offset, copy.bytes);
+                bytes += copy.bytes;
+            }
             const double seconds = seconds_since(start);
             lock.lock();
             busy_ = false;

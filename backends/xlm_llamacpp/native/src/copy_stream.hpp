@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -12,9 +11,16 @@
 
 #include "ggml-backend-impl.h"
 #include "ggml-cpp.h"
-#include "weights.hpp"
 
 namespace xlm {
+
+// Bytes of host memory that go to a place in a device tensor.
+struct Copy {
+    ggml_tensor* target;
+    std::size_t offset;
+    const void* source;
+    std::size_t bytes;
+};
 
 struct CopyStats {
     std::size_t link_bytes = 0;
@@ -29,8 +35,8 @@ class CopyStream {
   public:
     virtual ~CopyStream() = default;
 
-    // Fills slot with `copy`, after every use of the slot that mark_used has announced.
-    virtual void begin(std::size_t slot, ShardCopy& copy) = 0;
+    // Fills slot by `copies`, after every use of the slot that mark_used has announced.
+    virtual void begin(std::size_t slot, std::vector<Copy> copies) = 0;
     // Lets work that is launched on `compute` from now on read the slot.
     virtual void await(std::size_t slot, ggml_backend_t compute) = 0;
     // Work that reads the slot has been launched on `compute`.

@@ -13,7 +13,7 @@ bool Residents::load(std::size_t shard) {
     if (!memory) return false;
     ShardCopy copy(store_.shard(shard), memory->buffer());
     copies_[shard] = std::make_unique<Resident>(Resident{std::move(*memory), std::move(copy)});
-    stream_.begin(first_slot_ + shard, copies_[shard]->copy);
+    stream_.begin(first_slot_ + shard, copies_[shard]->copy.copies());
     return true;
 }
 

@@ -67,7 +67,7 @@ ShardCopy& Ring::copy(std::size_t shard, std::size_t slot) {
 
 void Ring::begin(std::size_t shard, std::size_t slot) {
     state_[slot].shard = shard;
-    stream_.begin(slot, copy(shard, slot));
+    stream_.begin(slot, copy(shard, slot).copies());
 }
 
 }  // namespace xlm

@@ -1,5 +1,7 @@
 #include "weights.hpp"
 
+#include <algorithm>
+
 #include "errors.hpp"
 
 namespace xlm {
@@ -7,6 +9,21 @@ namespace {
 
 std::size_t round_up(std::size_t bytes, std::size_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// ggml pads a row of a quantised matrix to 512 elements, of at most 4 bytes each.
+constexpr std::size_t kLongestPadding = 2048;
+
+ggml_tensor bytes_behind(const ggml_tensor& tensor, std::size_t bytes) {
+    ggml_tensor behind{};
+    behind.type = GGML_TYPE_I8;
+    behind.buffer = tensor.buffer;
+    behind.data = static_cast<char*>(tensor.data) + ggml_nbytes(&tensor);
+    behind.ne[0] = static_cast<std::int64_t>(bytes);
+    behind.ne[1] = behind.ne[2] = behind.ne[3] = 1;
+    behind.nb[0] = 1;
+    behind.nb[1] = behind.nb[2] = behind.nb[3] = bytes;
+    return behind;
 }
 
 }  // namespace
@@ -53,7 +70,7 @@ void WeightStore::corrupt(const std::string& tensor) {
     for (std::size_t i = 0; i < ggml_nbytes(host); i += 7) bytes[i] ^= 0x18;
 }
 
-ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) : buffer_(buffer) {
+ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) {
     auto* base = static_cast<char*>(ggml_backend_buffer_get_base(buffer));
     for (const Weight* weight : shard.weights) {
         ggml_tensor tensor = *weight->host;
@@ -61,11 +78,19 @@ ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) : 
         tensor.data = base + weight->offset;
         tensor.extra = nullptr;
         tensors_.emplace(weight, tensor);
+        const std::size_t padding = ggml_backend_buffer_get_alloc_size(buffer, &tensor) - ggml_nbytes(&tensor);
+        if (padding > 0) paddings_.push_back(bytes_behind(tensor, padding));
     }
 }
 
-void ShardCopy::init() {
-    for (auto& [weight, tensor] : tensors_) ggml_backend_buffer_init_tensor(buffer_, &tensor);
+std::vector<Copy> ShardCopy::copies() {
+    static const std::vector<char> zeros(kLongestPadding);
+    std::vector<Copy> copies;
+    for (auto& [weight, tensor] : tensors_) copies.push_back({&tensor, 0, weight->host->data, ggml_nbytes(&tensor)});
+    for (ggml_tensor& padding : paddings_) {
+        copies.push_back({&padding, 0, zeros.data(), std::min(zeros.size(), ggml_nbytes(&padding))});
+    }
+    return copies;
 }
 
 }  // namespace xlm

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "copy_stream.hpp"
 #include "ggml-backend-impl.h"
 #include "plan.hpp"
 
@@ -57,17 +59,13 @@ class ShardCopy {
 
     const ggml_tensor& tensor(const Weight& weight) const { return tensors_.at(&weight); }
 
-    // Readies the padding of quantised rows; needed again whenever the memory held another shard.
-    void init();
-
-    template <typename Visit>
-    void for_each(Visit visit) {
-        for (auto& [weight, tensor] : tensors_) visit(*weight, tensor);
-    }
+    // The copies that fill it, zeros for the padding behind each tensor included: kernels read it, and the
+    // memory may have held another shard.
+    std::vector<Copy> copies();
 
   private:
-    ggml_backend_buffer_t buffer_;
     std::unordered_map<const Weight*, ggml_tensor> tensors_;
+    std::deque<ggml_tensor> paddings_;
 };
 
 }  // namespace xlm
