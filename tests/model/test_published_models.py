@@ -147,7 +147,9 @@ def test_mxfp4_experts_beside_q8_0_have_the_published_size(
 def test_full_cache_takes_the_published_bytes_per_token(tmp_path: Path, name: str) -> None:
     full = [layer for layer in _read(tmp_path, name).cache.layers if layer.window_tokens is None]
 
-    assert sum(2 * (layer.key_width + layer.value_width) for layer in full) == _FULL_CACHE_BYTES_PER_TOKEN[name]
+    assert (
+        sum(2 * (layer.key_width + layer.value_width) for layer in full) == _FULL_CACHE_BYTES_PER_TOKEN[name]
+    )
 
 
 @pytest.mark.parametrize("name", _SLIDING)

@@ -27,7 +27,7 @@ from gguf.constants import (
 from xlm_plugin.errors import ModelError
 from xlm_plugin.model.regular_file import open_regular
 from xlm_plugin.model.stored import StoredTensor
-from xlm_plugin.units import GIB, format_bytes
+from xlm_plugin.units import MIB, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from xlm_plugin.model.stored import Scalar, Value
 
 _OLDEST_VERSION = 2
-_MAX_HEADER_BYTES = GIB
+# Far above any model, and low enough that a damaged file is refused in seconds.
+_MAX_HEADER_BYTES = 256 * MIB
+_MAX_KEYS = 1 << 16
+_MAX_TENSORS = 1 << 18
+_MAX_STRINGS = 1 << 22
 _MAX_NAME_BYTES = 1 << 16
 _MAX_KEPT_ELEMENTS = 4096
 _MAX_DIMENSIONS = 4
@@ -95,7 +99,8 @@ class _HeaderParser:
     def parse(self) -> GGUFHeader:
         self._check_magic()
         self._check_version()
-        tensor_count, key_count = self._u64(), self._u64()
+        tensor_count = self._count("tensors", _MAX_TENSORS)
+        key_count = self._count("keys", _MAX_KEYS)
         self._check_room(key_count * _MIN_KEY_BYTES + tensor_count * _MIN_TENSOR_BYTES)
         metadata = self._metadata(key_count)
         rows = [self._tensor() for _ in range(tensor_count)]
@@ -116,12 +121,10 @@ class _HeaderParser:
         if _OLDEST_VERSION <= version <= GGUF_VERSION:
             return
         if _OLDEST_VERSION <= int.from_bytes(version.to_bytes(4, "little"), "big") <= GGUF_VERSION:
-            raise ModelError(
-                f"{self._path} is a big-endian GGUF file.",
-                "Convert it with gguf_convert_endian.py of llama.cpp.",
-            )
+            self._refuse("is a big-endian GGUF file", "Convert it with gguf_convert_endian.py of llama.cpp.")
         self._refuse(
-            f"is of GGUF version {version}; versions {_OLDEST_VERSION} to {GGUF_VERSION} can be read"
+            f"is of GGUF version {version}; versions {_OLDEST_VERSION} to {GGUF_VERSION} can be read",
+            "Convert the model again with a llama.cpp of today.",
         )
 
     def _metadata(self, count: int) -> dict[str, Value]:
@@ -171,10 +174,10 @@ class _HeaderParser:
 
     def _array(self) -> Value | None:
         type_ = self._value_type()
-        count = self._u64()
         if type_ is GGUFValueType.STRING:
-            self._skip_strings(count)
+            self._skip_strings(self._count("strings in a list", _MAX_STRINGS))
             return None
+        count = self._u64()
         if type_ is GGUFValueType.ARRAY:
             self._refuse("has an array of arrays, which is not supported")
         layout = _SCALARS[type_]
@@ -194,6 +197,12 @@ class _HeaderParser:
             self._truncated()
         self._offset = offset
         self._check_room(0)
+
+    def _count(self, of_what: str, most: int) -> int:
+        count = self._u64()
+        if count > most:
+            self._refuse(f"is damaged: it says that it has {count} {of_what}")
+        return count
 
     def _name(self) -> str:
         length = self._length()
@@ -245,8 +254,8 @@ class _HeaderParser:
             self._refuse(f"is truncated: its tensors end at {format_bytes(needed_bytes)} and it has {has}")
         self._refuse(f"is truncated or damaged: its header goes on after its {has}")
 
-    def _refuse(self, fault: str) -> NoReturn:
-        raise ModelError(f"{self._path} {fault}.", "Download it again." if "truncated" in fault else "")
+    def _refuse(self, fault: str, hint: str = "Download it again.") -> NoReturn:
+        raise ModelError(f"{self._path} {fault}.", hint)
 
 
 def _alignment(path: Path, metadata: Mapping[str, Value]) -> int:

@@ -63,7 +63,9 @@ def huggingface_role(name: str, layers: int) -> Role:
     match = _LAYER.fullmatch(name)
     if "mtp" in segments:
         layer = layers + (int(match["layer"]) if match else 0)
-        return _layer_role(layer, match["part"]) if match else Role(f"blk.{layer}", "mtp", Stage.LAYER, layer)
+        if match:
+            return _layer_role(layer, match["part"])
+        return Role(f"blk.{layer}", "mtp", Stage.LAYER, layer, matrix=_is_matrix(name))
     if match:
         return _layer_role(int(match["layer"]), match["part"])
     return _global_role(name, segments)
