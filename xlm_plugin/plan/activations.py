@@ -1,7 +1,8 @@
 """How many activations of one token llama.cpp's graph holds at once, read off the weight matrices.
 
 ggml takes a buffer back when its last reader is done, so the peak is that of the widest sub-layer. The terms
-and the slack for holes that nothing fits into were fitted to what b10488 reserves for 90 models.
+and the slack for holes that nothing fits into were fitted to what b10488 reserves for 31 published models and
+58 random ones, 11,000 contexts in all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """llama.cpp's compute buffers: what its graph takes while it runs, beside weights and caches.
 
-Checked against what b10488 itself reserves for 90 models (``tests/plan/test_memory_measured.py``).
+Held against what b10488 itself reserves for published models (``tests/cases/measured_b10488.csv``).
 """
 
 from __future__ import annotations
