@@ -26,22 +26,28 @@ Cache::Cache(const Plan& plan, const WeightStore& store, ggml_backend_dev_t inne
     : plan_(plan),
       store_(store),
       ledger_(ledger),
-      stream_(make_copy_stream(inner, slots_of(plan) + plan.shards().size())),
+      stream_(make_copy_stream(inner, slots_of(plan) + plan.shards().size() + ExpertCache::kSlots)),
       residents_(plan.shards().size(), store, ggml_backend_dev_buffer_type(inner), ledger, *stream_,
                  slots_of(plan)),
       ring_(store, ggml_backend_dev_buffer_type(inner), ledger, *stream_, slots_of(plan)),
-      executor_(plan, host_type, store, residents_, ring_) {}
+      experts_(plan, store, ggml_backend_dev_buffer_type(inner), ledger, *stream_,
+               slots_of(plan) + plan.shards().size()),
+      executor_(plan, host_type, store, residents_, ring_, experts_) {}
 
 bool Cache::settle(std::size_t max_bytes) {
-    const auto layout = choose_layout(needs(), ring_.slots(), room(0));
-    if (!layout) throw_no_room();
-    drop_all_but(layout->resident);
+    const Layout layout = choose(room(0));
+    drop_all_but(layout.resident);
+    if (!experts_.open(cells_)) {
+        // Slots of an earlier layout may stand in the way.
+        ring_.open(0);
+        if (!experts_.open(cells_)) throw_no_room();
+    }
 
     // The largest first: while a shard is missing, the slots must hold it.
     std::vector<std::size_t> missing;
     std::size_t missing_bytes = 0;
     for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
-        if (!layout->resident[shard] || residents_.find(shard) != nullptr) continue;
+        if (!layout.resident[shard] || residents_.find(shard) != nullptr) continue;
         missing.push_back(shard);
         missing_bytes += store_.shard(shard).bytes;
     }
@@ -49,7 +55,7 @@ bool Cache::settle(std::size_t max_bytes) {
         return store_.shard(a).bytes < store_.shard(b).bytes;
     });
     const auto slot_bytes = [&] {
-        return std::max(layout->slot_bytes, missing.empty() ? 0 : store_.shard(missing.back()).bytes);
+        return std::max(layout.slot_bytes, missing.empty() ? 0 : store_.shard(missing.back()).bytes);
     };
     const auto load_next = [&] {
         if (!residents_.load(missing.back())) return false;
@@ -58,7 +64,7 @@ bool Cache::settle(std::size_t max_bytes) {
     };
 
     if (missing_bytes <= max_bytes) {
-        if (!ring_.open(layout->slot_bytes)) throw_no_room();
+        if (!ring_.open(layout.slot_bytes)) throw_no_room();
         while (!missing.empty() && load_next()) {
         }
     } else {
@@ -78,14 +84,30 @@ bool Cache::settle(std::size_t max_bytes) {
     return missing.empty();
 }
 
+Layout Cache::choose(std::size_t room_bytes) {
+    for (const std::size_t cells :
+         {std::max(plan_.cached_experts(), experts_.least_cells()), experts_.least_cells()}) {
+        cells_ = experts_.least_cells() == 0 ? 0 : cells;
+        const std::size_t bytes = experts_.bytes(cells_);
+        if (bytes > room_bytes) continue;
+        if (const auto layout = choose_layout(needs(), ring_.slots(), room_bytes - bytes)) return *layout;
+    }
+    throw_no_room();
+}
+
 void Cache::make_room(std::size_t bytes) {
-    const auto layout = choose_layout(needs(), ring_.slots(), room(bytes));
-    if (layout) drop_all_but(layout->resident);
+    const std::size_t room_bytes = room(bytes + ledger_.bytes(Use::expert_cache));
+    if (const auto layout = choose_layout(needs(), ring_.slots(), room_bytes)) drop_all_but(layout->resident);
 }
 
 void Cache::drop_all() {
     drop_all_but(std::vector<bool>(plan_.shards().size(), false));
     ring_.open(0);
+    experts_.open(0);
+}
+
+std::size_t Cache::least_bytes() const {
+    return least_room(needs(), ring_.slots()) + experts_.bytes(experts_.least_cells());
 }
 
 void Cache::drop_all_but(const std::vector<bool>& resident) {

@@ -7,6 +7,7 @@
 
 #include "copy_stream.hpp"
 #include "executor.hpp"
+#include "expert_cache.hpp"
 #include "layout.hpp"
 #include "ledger.hpp"
 #include "residents.hpp"
@@ -33,7 +34,7 @@ class Cache {
     void drop_all();
 
     // Device bytes of our own without which no step can run.
-    std::size_t least_bytes() const { return least_room(needs(), ring_.slots()); }
+    std::size_t least_bytes() const;
     // Bytes of the shards that the plan pins.
     std::size_t pinned_bytes() const;
     // Shards that the plan pins and that are not resident.
@@ -42,12 +43,15 @@ class Cache {
     Executor& executor() { return executor_; }
     const Residents& residents() const { return residents_; }
     const Ring& ring() const { return ring_; }
+    const ExpertCache& experts() const { return experts_; }
     CopyStats copy_stats() const { return stream_->stats(); }
 
   private:
     std::vector<ShardNeeds> needs() const;
     // What the budget leaves for residents and ring, now and after `bytes` more for the engine.
     std::size_t room(std::size_t bytes) const;
+    // Opens the expert cache as large as the plan says, or as small as it works.
+    Layout choose(std::size_t room_bytes);
     void drop_all_but(const std::vector<bool>& resident);
 
     const Plan& plan_;
@@ -56,6 +60,8 @@ class Cache {
     std::unique_ptr<CopyStream> stream_;
     Residents residents_;
     Ring ring_;
+    ExpertCache experts_;
+    std::size_t cells_ = 0;
     Executor executor_;
 };
 

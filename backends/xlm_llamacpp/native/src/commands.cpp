@@ -38,6 +38,8 @@ Json stats(Device& device) {
             {"demoted_shards", stats.demoted_shards},
             {"prefetch_hits", stats.ring.hits},
             {"prefetch_misses", stats.ring.misses},
+            {"expert_hits", stats.experts.hits},
+            {"expert_misses", stats.experts.misses},
             {"prefetch_waits", stats.copies.waits},
             {"wait_seconds", stats.copies.wait_seconds}};
 }

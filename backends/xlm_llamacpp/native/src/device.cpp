@@ -154,13 +154,14 @@ void Device::set_budget(std::size_t budget_bytes) {
 
 Stats Device::stats() {
     const std::lock_guard lock(mutex_);
-    Stats stats{device_bytes(), 0, 0, {}, {}, std::vector<std::size_t>(plan_.tiers().size(), 0)};
+    Stats stats{device_bytes(), 0, 0, {}, {}, {}, std::vector<std::size_t>(plan_.tiers().size(), 0)};
     if (!cache_) return stats;
     ledger_.reconcile(stats.device_bytes);
     stats.resident_shards = cache_->residents().count();
     stats.demoted_shards = cache_->missing();
     stats.copies = cache_->copy_stats();
     stats.ring = cache_->ring().stats();
+    stats.experts = cache_->experts().stats();
     stats.steps = cache_->executor().steps();
     return stats;
 }

@@ -24,6 +24,7 @@ struct Stats {
     std::size_t demoted_shards;
     CopyStats copies;
     RingStats ring;
+    ExpertStats experts;
     std::vector<std::size_t> steps;  // by tier index
 };
 

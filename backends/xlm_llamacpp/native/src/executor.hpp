@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "expert_cache.hpp"
 #include "ggml-backend-impl.h"
 #include "plan.hpp"
 #include "residents.hpp"
@@ -19,7 +20,7 @@ std::int64_t new_tokens(const ggml_tensor* node);
 class Executor {
   public:
     Executor(const Plan& plan, ggml_backend_buffer_type_t host_type, const WeightStore& store,
-             const Residents& residents, Ring& ring);
+             const Residents& residents, Ring& ring, ExpertCache& experts);
 
     // Launches the graph on `compute`. Throws Error when a shard must stream and there is no ring.
     ggml_status run(ggml_backend_t compute, ggml_cgraph* graph);
@@ -36,7 +37,7 @@ class Executor {
         std::size_t tier;
     };
 
-    class Swap;
+    class Run;
 
     std::vector<Read> find_reads(const ggml_cgraph* graph) const;
     void count_step(const std::vector<Read>& reads);
@@ -51,6 +52,7 @@ class Executor {
     const WeightStore& store_;
     const Residents& residents_;
     Ring& ring_;
+    ExpertCache& experts_;
     std::vector<std::size_t> steps_;
     std::optional<std::size_t> last_shard_;
 };

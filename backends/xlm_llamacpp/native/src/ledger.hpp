@@ -9,9 +9,10 @@
 
 namespace xlm {
 
-enum class Use { weights, kv_and_compute, staging, resident };
+enum class Use { weights, kv_and_compute, staging, resident, expert_cache };
 
-constexpr std::array<const char*, 4> kUseNames = {"weights", "kv_and_compute", "staging", "resident"};
+constexpr std::array<const char*, 5> kUseNames = {"weights", "kv_and_compute", "staging", "resident",
+                                                  "expert_cache"};
 
 class Ledger {
   public:

@@ -58,9 +58,14 @@ Plan Plan::parse(const std::string& text) try {
     plan.model_name_ = json.at("model").at("name").get<std::string>();
     plan.budget_bytes_ = parse_size(json, "budget_bytes");
     plan.slots_ = parse_size(json.at("staging"), "slots");
+    if (const auto cache = json.find("expert_cache"); cache != json.end() && !cache->is_null()) {
+        plan.cached_experts_ = parse_size(*cache, "experts");
+        plan.whole_experts_from_ = static_cast<std::int64_t>(parse_size(*cache, "whole_from_tokens"));
+    }
     for (const Json& item : json.at("shards")) {
         PlannedShard shard{item.at("name").get<std::string>(),
-                           item.at("tensors").get<std::vector<std::string>>()};
+                           item.at("tensors").get<std::vector<std::string>>(),
+                           item.value("experts", std::size_t{0})};
         for (const std::string& tensor : shard.tensors) {
             if (!plan.shard_by_tensor_.emplace(tensor, plan.shards_.size()).second) {
                 throw Error("the plan places tensor '" + tensor + "' twice");
@@ -113,12 +118,21 @@ bool Plan::pinned_somewhere(std::size_t shard) const {
     return any_tier(shard, Placement::pin);
 }
 
+bool Plan::selects_experts(std::size_t shard, std::size_t tier) const {
+    return cached_experts_ > 0 && shards_[shard].experts > 0 &&
+           tiers_[tier].new_tokens < whole_experts_from_ &&
+           tiers_[tier].placements[shard] == Placement::stream;
+}
+
 bool Plan::streamed_somewhere(std::size_t shard) const {
-    return any_tier(shard, Placement::stream);
+    for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
+        if (tiers_[tier].placements[shard] == Placement::stream && !selects_experts(shard, tier)) return true;
+    }
+    return false;
 }
 
 bool Plan::on_cpu_everywhere(std::size_t shard) const {
-    return !pinned_somewhere(shard) && !streamed_somewhere(shard);
+    return !any_tier(shard, Placement::pin) && !any_tier(shard, Placement::stream);
 }
 
 }  // namespace xlm

@@ -15,6 +15,7 @@ enum class Placement : std::uint8_t { pin, stream, cpu };
 struct PlannedShard {
     std::string name;
     std::vector<std::string> tensors;
+    std::size_t experts = 0;  // routed experts, of which a step selects some; 0 for all other shards
 };
 
 // The placements of all steps with at most new_tokens new tokens, by shard index.
@@ -41,8 +42,14 @@ class Plan {
     std::size_t tier_for(std::int64_t new_tokens) const;
     Placement placement(std::size_t shard, std::int64_t new_tokens) const;
 
+    // Experts that the plan keeps in the expert cache; 0: experts stream whole.
+    std::size_t cached_experts() const { return cached_experts_; }
+    // Whether a shard that streams in this tier copies only the experts that the step selects.
+    bool selects_experts(std::size_t shard, std::size_t tier) const;
+
     bool pinned_somewhere(std::size_t shard) const;
     bool on_cpu_everywhere(std::size_t shard) const;
+    // Whole, through the ring.
     bool streamed_somewhere(std::size_t shard) const;
 
   private:
@@ -51,6 +58,8 @@ class Plan {
     std::string model_name_;
     std::size_t budget_bytes_ = 0;
     std::size_t slots_ = 0;
+    std::size_t cached_experts_ = 0;
+    std::int64_t whole_experts_from_ = 0;
     std::vector<PlannedShard> shards_;
     std::vector<Tier> tiers_;
     std::unordered_map<std::string, std::size_t> shard_by_tensor_;

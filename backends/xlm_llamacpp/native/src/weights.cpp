@@ -78,7 +78,8 @@ ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) {
         tensor.data = base + weight->offset;
         tensor.extra = nullptr;
         tensors_.emplace(weight, tensor);
-        const std::size_t padding = ggml_backend_buffer_get_alloc_size(buffer, &tensor) - ggml_nbytes(&tensor);
+        const std::size_t padding =
+            ggml_backend_buffer_get_alloc_size(buffer, &tensor) - ggml_nbytes(&tensor);
         if (padding > 0) paddings_.push_back(bytes_behind(tensor, padding));
     }
 }
@@ -86,7 +87,8 @@ ShardCopy::ShardCopy(const ShardWeights& shard, ggml_backend_buffer_t buffer) {
 std::vector<Copy> ShardCopy::copies() {
     static const std::vector<char> zeros(kLongestPadding);
     std::vector<Copy> copies;
-    for (auto& [weight, tensor] : tensors_) copies.push_back({&tensor, 0, weight->host->data, ggml_nbytes(&tensor)});
+    for (auto& [weight, tensor] : tensors_)
+        copies.push_back({&tensor, 0, weight->host->data, ggml_nbytes(&tensor)});
     for (ggml_tensor& padding : paddings_) {
         copies.push_back({&padding, 0, zeros.data(), std::min(zeros.size(), ggml_nbytes(&padding))});
     }
