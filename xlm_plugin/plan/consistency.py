@@ -44,6 +44,8 @@ def _byte_fault(plan: Plan) -> str | None:
             return f"shard '{shard.name}' streams but is larger than a staging slot"
     if plan.ledger.staging_bytes != plan.staging.bytes:
         return "the ledger's staging_bytes are not those of the staging slots"
+    if plan.ledger.expert_cache_bytes != (plan.expert_cache.bytes if plan.expert_cache else 0):
+        return "the ledger's expert_cache_bytes are not those of the expert cache"
     resident_bytes = sum(shard.bytes for shard in plan.shards if shard.name in plan.resident)
     if plan.ledger.resident_weight_bytes != resident_bytes:
         return "the ledger's resident_weight_bytes are not those of the pinned shards"

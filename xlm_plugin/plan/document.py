@@ -67,12 +67,14 @@ class PlannedContext(_Frozen):
 class PlannedShard(_Frozen):
     """A shard and the tensors that move with it, in execution order.
 
-    ``bytes`` is what it takes on a device, where each tensor is padded.
+    ``bytes`` is what it takes on a device, where each tensor is padded. ``experts`` is the number of
+    routed experts, of which a step selects some; 0 for all other shards.
     """
 
     name: str
     bytes: PositiveInt
     tensors: tuple[str, ...] = Field(min_length=1)
+    experts: int = Field(default=0, ge=0)
 
 
 class Prediction(_Frozen):
@@ -103,12 +105,30 @@ class Staging(_Frozen):
         return self.slots * self.slot_bytes
 
 
+class ExpertCache(_Frozen):
+    """Device memory for ``experts`` routed experts of any layer, of ``expert_bytes`` each.
+
+    In tiers below ``whole_from_tokens`` a streamed shard of routed experts copies only what the step
+    selects and keeps what is selected often; from there on it streams whole.
+    """
+
+    experts: PositiveInt
+    expert_bytes: PositiveInt
+    whole_from_tokens: PositiveInt
+
+    @property
+    def bytes(self) -> int:
+        """Device bytes of the whole cache."""
+        return self.experts * self.expert_bytes
+
+
 class Ledger(_Frozen):
     """Where every byte of the budget goes. ``small_weight_bytes`` are norms, routers and the like."""
 
     resident_weight_bytes: int = Field(ge=0)
     small_weight_bytes: int = Field(ge=0)
     staging_bytes: int = Field(ge=0)
+    expert_cache_bytes: int = Field(default=0, ge=0)
     kv_bytes: int = Field(ge=0)
     state_bytes: int = Field(ge=0)
     compute_bytes: int = Field(ge=0)
@@ -137,6 +157,7 @@ class Plan(_Frozen):
     budget_bytes: PositiveInt
     ledger: Ledger
     staging: Staging
+    expert_cache: ExpertCache | None = None
     shards: tuple[PlannedShard, ...]
     tiers: tuple[Tier, ...] = Field(min_length=1)
     notes: tuple[str, ...] = ()
@@ -158,22 +179,29 @@ class Plan(_Frozen):
     @property
     def resident(self) -> frozenset[str]:
         """Names of the shards that stay on the device: those that any tier pins."""
-        return self._placed("pin")
+        return frozenset(
+            name for tier in self.tiers for name, found in tier.placements.items() if found == "pin"
+        )
 
     @property
     def streamed(self) -> frozenset[str]:
-        """Names of the shards that pass through staging in some tier."""
-        return self._placed("stream")
+        """Names of the shards that pass through staging, whole, in some tier."""
+        return frozenset(
+            shard.name
+            for shard in self.shards
+            for tier in self.tiers
+            if tier.placements.get(shard.name) == "stream" and not self.selects_experts(shard, tier)
+        )
+
+    def selects_experts(self, shard: PlannedShard, tier: Tier) -> bool:
+        """Whether ``shard``, where it streams in ``tier``, copies only the experts that the step selects."""
+        cache = self.expert_cache
+        return cache is not None and shard.experts > 0 and tier.new_tokens < cache.whole_from_tokens
 
     @property
     def is_stock(self) -> bool:
         """Whether everything fits, so that the engine runs as it would without a plan."""
         return all(tier.strategy == "stock" for tier in self.tiers)
-
-    def _placed(self, placement: Placement) -> frozenset[str]:
-        return frozenset(
-            name for tier in self.tiers for name, found in tier.placements.items() if found == placement
-        )
 
     def tier_for(self, new_tokens: int) -> Tier:
         """Return the smallest tier that covers ``new_tokens``, or the last one."""
