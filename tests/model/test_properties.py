@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xlm_plugin.errors import ModelError
@@ -64,24 +64,28 @@ def _fingerprint(model: Described, files: int = 1) -> str:
         return read_model(paths[-1]).fingerprint
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_after_the_magic_are_read_or_refused(rest: bytes) -> None:
     with suppress(ModelError):
         _read(b"GGUF" + rest)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_keys_and_tensors_are_read_or_refused(rest: bytes) -> None:
     with suppress(ModelError):
         _read(_CONTENT[:24] + rest)
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(_CONTENT) - 1))
 def test_a_file_cut_anywhere_is_refused(length: int) -> None:
     with pytest.raises(ModelError):
         _read(_CONTENT[:length])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(4, _HEADER_BYTES - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_flipped_header_bytes_are_read_or_refused(changes: list[tuple[int, int]]) -> None:
     content = bytearray(_CONTENT)
@@ -91,6 +95,7 @@ def test_flipped_header_bytes_are_read_or_refused(changes: list[tuple[int, int]]
         _read(bytes(content))
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 4))
 def test_order_and_splitting_do_not_change_the_fingerprint(order: random.Random, files: int) -> None:
     rows = list(_MODEL.tensors)
@@ -123,6 +128,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CONFIG_KEYS), _JSON)
 def test_any_configuration_value_is_read_or_refused(key: str, value: object) -> None:
     with tempfile.TemporaryDirectory() as folder, suppress(ModelError):
