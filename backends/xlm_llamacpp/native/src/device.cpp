@@ -46,6 +46,19 @@ Device::Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
       buffer_type_{device_type_interface(), &device_, this},
       host_type_{host_type_interface(), &device_, this} {}
 
+void Device::hold(ggml_tensor* tensor) {
+    const std::lock_guard lock(mutex_);
+    const std::string name = ggml_get_name(tensor);
+    if (cache_ && base_weight(name) != name)
+        throw Error("the adapter's tensor '" + name + "' comes too late; load adapters before a context");
+    store_.add(tensor);
+}
+
+void Device::release(const ggml_tensor* tensor) {
+    const std::lock_guard lock(mutex_);
+    store_.remove(tensor);
+}
+
 std::optional<std::size_t> Device::planned_shard(const ggml_tensor* op) const {
     if (op->op != GGML_OP_MUL_MAT && op->op != GGML_OP_MUL_MAT_ID) return std::nullopt;
     return plan_.shard_of(ggml_get_name(root_of(op->src[0])));

@@ -42,7 +42,11 @@ class Device {
     const char* description() const { return description_.c_str(); }
     const Plan& plan() const { return plan_; }
     const Ledger& ledger() const { return ledger_; }
-    WeightStore& store() { return store_; }
+
+    // Takes a tensor that the engine has placed in host weight memory, and lets it go. Throws Error like
+    // WeightStore, and for an adapter that comes when a context is there already.
+    void hold(ggml_tensor* tensor);
+    void release(const ggml_tensor* tensor);
 
     // Whether the wrapped device runs the operation, by the plan and by what the device can do.
     bool supports(const ggml_tensor* op) const;

@@ -44,12 +44,12 @@ HostBuffer& host_of(ggml_backend_buffer_t buffer) {
 
 void host_free(ggml_backend_buffer_t buffer) {
     const std::unique_ptr<HostBuffer> host(&host_of(buffer));
-    for (const ggml_tensor* tensor : host->tensors) host->device.store().remove(tensor);
+    for (const ggml_tensor* tensor : host->tensors) host->device.release(tensor);
 }
 
 ggml_status host_init_tensor(ggml_backend_buffer_t buffer, ggml_tensor* tensor) try {
     if (tensor->view_src != nullptr) return GGML_STATUS_SUCCESS;
-    host_of(buffer).device.store().add(tensor);
+    host_of(buffer).device.hold(tensor);
     host_of(buffer).tensors.push_back(tensor);
     return GGML_STATUS_SUCCESS;
 } catch (const Error& error) {

@@ -93,8 +93,16 @@ Plan Plan::read(const std::string& path) {
     return parse(text.str());
 }
 
+std::string base_weight(const std::string& tensor) {
+    for (const std::string suffix : {".lora_a", ".lora_b"}) {
+        const std::size_t end = tensor.size() - std::min(tensor.size(), suffix.size());
+        if (tensor.compare(end, std::string::npos, suffix) == 0) return tensor.substr(0, end);
+    }
+    return tensor;
+}
+
 std::optional<std::size_t> Plan::shard_of(const std::string& tensor) const {
-    const auto found = shard_by_tensor_.find(tensor);
+    const auto found = shard_by_tensor_.find(base_weight(tensor));
     if (found == shard_by_tensor_.end()) return std::nullopt;
     return found->second;
 }

@@ -24,6 +24,10 @@ struct Tier {
     std::vector<Placement> placements;
 };
 
+// The weight that a tensor belongs to: the factors of a LoRA adapter bear the name of the weight that they
+// change, and go where it goes.
+std::string base_weight(const std::string& tensor);
+
 class Plan {
   public:
     // Both throw Error with one sentence about the first fault.

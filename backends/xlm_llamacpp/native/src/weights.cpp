@@ -35,13 +35,12 @@ void WeightStore::add(ggml_tensor* tensor) {
     const std::string name = ggml_get_name(tensor);
     const auto index = plan_.shard_of(name);
     if (!index) throw Error("tensor '" + name + "' is not in the plan");
-    ShardWeights& shard = shards_[*index];
-    auto weight = std::make_unique<Weight>(Weight{tensor, *index, shard.bytes});
-    const auto [place, inserted] = weights_.emplace(name, std::move(weight));
-    if (!inserted) {
+    if (base_weight(name) == name && weights_.count(name) > 0) {
         throw Error("tensor '" + name +
                     "' is loaded twice; give the second model another device (--device-draft)");
     }
+    ShardWeights& shard = shards_[*index];
+    const auto place = weights_.emplace(name, std::make_unique<Weight>(Weight{tensor, *index, shard.bytes}));
     const std::size_t size = ggml_backend_buft_get_alloc_size(device_type_, tensor);
     shard.bytes += round_up(size, ggml_backend_buft_get_alignment(device_type_));
     shard.weights.push_back(place->second.get());
@@ -49,9 +48,14 @@ void WeightStore::add(ggml_tensor* tensor) {
 }
 
 void WeightStore::remove(const ggml_tensor* tensor) {
-    const auto found = weights_.find(ggml_get_name(tensor));
-    if (found == weights_.end() || found->second->host != tensor) return;
-    shards_[found->second->shard] = {};
+    const auto [begin, end] = weights_.equal_range(ggml_get_name(tensor));
+    const auto found =
+        std::find_if(begin, end, [tensor](const auto& entry) { return entry.second->host == tensor; });
+    if (found == end) return;
+    ShardWeights& shard = shards_[found->second->shard];
+    const auto place = std::find(shard.weights.begin(), shard.weights.end(), found->second.get());
+    shard.weights.erase(place);
+    if (shard.weights.empty()) shard.bytes = 0;
     weights_.erase(found);
 }
 

@@ -49,7 +49,8 @@ class WeightStore {
     const Plan& plan_;
     ggml_backend_buffer_type_t device_type_;
     std::vector<ShardWeights> shards_;
-    std::unordered_map<std::string, std::unique_ptr<Weight>> weights_;
+    // By name: adapters bring tensors of equal names.
+    std::unordered_multimap<std::string, std::unique_ptr<Weight>> weights_;
 };
 
 // One device copy of a shard: tensors that look like the host's but lie in device memory.

@@ -45,6 +45,15 @@ TEST_CASE("a plan places tensors by shard and tier") {
     CHECK_FALSE(plan.shard_of("output.weight").has_value());
 }
 
+TEST_CASE("the factors of a LoRA adapter go where the weight goes that they change") {
+    const Plan plan = Plan::parse(small_plan().dump());
+    const auto ffn = plan.shard_of("blk.0.ffn_up.weight");
+    CHECK(plan.shard_of("blk.0.ffn_up.weight.lora_a") == ffn);
+    CHECK(plan.shard_of("blk.0.ffn_up.weight.lora_b") == ffn);
+    CHECK_FALSE(plan.shard_of("output.weight.lora_a").has_value());
+    CHECK_FALSE(plan.shard_of(".lora_a").has_value());
+}
+
 TEST_CASE("steps above the last tier use the last tier") {
     const Plan plan = Plan::parse(small_plan().dump());
     CHECK(plan.tier_for(512) == 1);
