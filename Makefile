@@ -9,7 +9,7 @@ NATIVE := backends/xlm_llamacpp/native
 # 61 MiB are 48 for weights and staging, and 13 for KV cache and compute buffers.
 VRAM ?= 61MiB
 DEVICE ?= emulated
-PROMPT ?= The river rose in the night, and in the morning the old bridge was gone. The ferryman said that
+PROMPT ?= Explain in two sentences why the sky is blue.
 
 # What the tests' engine runs on beside the CPU: Vulkan where it can be built.
 ACCELERATOR ?= $(shell .ci/need vulkan 2>/dev/null && echo vulkan || echo cpu)
@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.10 pyth
 
 demo: $(VENV)/.installed
 	@$(XLM) engine path >/dev/null 2>&1 || $(XLM) engine build --accelerator cpu
-	@$(XLM) run demo -p "$(PROMPT)" --device $(DEVICE) --vram $(VRAM) --ctx 512 --ubatch 64 --check
+	@$(XLM) run demo --chat -p "$(PROMPT)" --device $(DEVICE) --vram $(VRAM) --ctx 512 --ubatch 64 --check
 
 test: lint test-unit test-native test-integration
 

@@ -66,7 +66,9 @@ _OPTIONS = (
     ),
     click.option("--ubatch", type=_COUNT, default=512, metavar="TOKENS", help="Largest step. [default: 512]"),
     click.option("--parallel", type=_COUNT, default=1, metavar="N", help="Sequences at once. [default: 1]"),
-    click.option("--flash-attention/--no-flash-attention", default=True, help="[default: on]"),
+    click.option(
+        "--flash-attention/--no-flash-attention", default=True, help="Fused attention. [default: on]"
+    ),
     click.option("--device", metavar="NAME", help="A device of this machine, or emulated[:GBps]."),
     click.option(
         "--objective",

@@ -26,7 +26,7 @@ _COUNT = click.IntRange(min=1)
 @click.option("--kv-type-v", type=_CACHE_TYPE, default="f16", help="Type of cached values. [default: f16]")
 @click.option("--ubatch", type=_COUNT, default=512, metavar="TOKENS", help="Largest step. [default: 512]")
 @click.option("--parallel", type=_COUNT, default=1, metavar="N", help="Sequences at once. [default: 1]")
-@click.option("--flash-attention/--no-flash-attention", default=True, help="[default: on]")
+@click.option("--flash-attention/--no-flash-attention", default=True, help="Fused attention. [default: on]")
 @click.option("--mtp", is_flag=True, help="Count the blocks that draft several tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(

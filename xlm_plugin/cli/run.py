@@ -37,7 +37,9 @@ class Request:
 @click.argument("model")
 @click.option("-p", "--prompt", required=True, metavar="TEXT", help="What to continue.")
 @click.option("--chat", is_flag=True, help="Put the prompt to the model as a message.")
-@click.option("--new-tokens", type=click.IntRange(min=1), default=64, metavar="N", help="[default: 64]")
+@click.option(
+    "--new-tokens", type=click.IntRange(min=1), default=64, metavar="N", help="At most. [default: 64]"
+)
 @click.option(
     "--plan",
     "plan_file",

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 @click.command("serve")
 @click.argument("model")
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="[default: 127.0.0.1]")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1]")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, help="0 is any free one. [default: 8080]"
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    metavar="N",
+    help="0 is any free one. [default: 8080]",
 )
 @click.option(
     "--plan",
