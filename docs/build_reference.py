@@ -19,7 +19,8 @@ from xlm_plugin.cli._planning import PlanningOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
 
 _CORE = Path(hookspecs.__file__).parent
 _PLANNING = {field.name for field in fields(PlanningOptions)}
@@ -80,7 +81,26 @@ def cli_page() -> str:
     return "\n".join([_CLI_HEAD, *map(_command, found, found.values()), title + _option_table(shared)])
 
 
-PAGES: dict[str, Callable[[], str]] = {"hooks.md": hooks_page, "cli.md": cli_page}
+def cases_page() -> str:
+    """Return the page about public cases, its last column filled in from the tests that name them."""
+    files = [file for folder in ("tests", "integration") for file in sorted((ROOT / folder).rglob("*.py"))]
+    texts = {file: file.read_text(encoding="utf-8") for file in files}
+
+    def filled(row: re.Match[str]) -> str:
+        number = re.compile(rf"(?<![a-z0-9]){row[2]}(?![a-z0-9])", re.IGNORECASE)
+        names = [file for file, text in texts.items() if number.search(text)]
+        links = (f"[{file.name}](../{file.relative_to(ROOT).as_posix()})" for file in names)
+        return f"{row[1]} {', '.join(links) or '*open*'} |"
+
+    page = (DOCS / "cases.md").read_text(encoding="utf-8")
+    return re.sub(r"^(\| (C\d\d) .*\|)[^|]*\|$", filled, page, flags=re.MULTILINE)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/hooks.md": hooks_page,
+    "reference/cli.md": cli_page,
+    "cases.md": cases_page,
+}
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -173,4 +193,4 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 if __name__ == "__main__":
     for name, page in PAGES.items():
-        (REFERENCE / name).write_text(page(), encoding="utf-8")
+        (DOCS / name).write_text(page(), encoding="utf-8")

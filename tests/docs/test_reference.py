@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from tests.docs.pages import REFERENCE, ROOT, read, reference_builder
+from tests.docs.pages import DOCS, REFERENCE, ROOT, read, reference_builder
 from xlm_plugin.testing import plugin_manager
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def sources(*folders: str) -> Iterator[str]:
                 yield file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["hooks.md", "cli.md"])
+@pytest.mark.parametrize("name", ["reference/hooks.md", "reference/cli.md", "cases.md"])
 def test_generated_pages_are_up_to_date(builder: ModuleType, name: str) -> None:
-    assert read(REFERENCE / name) == builder.PAGES[name](), "run: make docs"
+    assert read(DOCS / name) == builder.PAGES[name](), "run: make docs"
 
 
 def test_every_command_and_option_says_what_it_does(builder: ModuleType) -> None:
