@@ -25,6 +25,7 @@ CORE_COMMANDS = (
     LazyCommand("run", "xlm_plugin.cli.run:command", "Run a prompt under a plan."),
     LazyCommand("serve", "xlm_plugin.cli.serve:command", "Serve a model under a plan."),
     LazyCommand("plugins", "xlm_plugin.cli.plugins:command", "List the plugins and what is wrong with them."),
+    LazyCommand("bench", "xlm_plugin.cli.bench:command", "Measure what is promised."),
     LazyCommand("doctor", "xlm_plugin.cli.doctor:command", "Check that this machine can run models."),
 )
 
