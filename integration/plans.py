@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from xlm_hooks.planner.fixed import fixed_ledger
-from xlm_plugin.plan.document import Plan, PlannedContext, PlannedModel, PlannedShard, Staging, Tier
+from xlm_plugin.machine.profile import Profile
+from xlm_plugin.plan.document import Plan, Staging, Tier
+from xlm_plugin.plan.make import make_plan
+from xlm_plugin.plan.target import describe_machine
+from xlm_plugin.plugins import get_plugin_manager
+from xlm_plugin.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xlm_plugin.machine.document import Device
     from xlm_plugin.model.graph import ModelGraph, Shard
-    from xlm_plugin.plan.document import Placement
+    from xlm_plugin.plan.document import Placement, PlannedContext
 
     Place = Callable[[Shard], Placement]
 
@@ -23,46 +28,31 @@ def plan_by(
     model: ModelGraph, device: Device, context: PlannedContext, decode: Place, prefill: Place
 ) -> Plan:
     """Return the plan that places each shard by ``decode`` and ``prefill``, with just the budget it takes."""
-    shards = [shard for shard in model.shards if shard.home == "device" and shard.movable_bytes]
-    placements = {
-        DECODE: {shard.name: decode(shard) for shard in shards},
-        PREFILL: {shard.name: prefill(shard) for shard in shards},
-    }
-    seen = {shard.name: {placed[shard.name] for placed in placements.values()} for shard in shards}
-    streamed = [shard.movable_bytes for shard in shards if "stream" in seen[shard.name]]
-    staging = Staging(slots=2, slot_bytes=max(streamed)) if streamed else Staging(slots=0, slot_bytes=0)
-    ledger = fixed_ledger(model, context).model_copy(
+    manager = get_plugin_manager()
+    machine = replace(describe_machine(manager), device=device)
+    roomy = make_plan(manager, model, Profile(machine), context, 1024 * GIB)
+    shards = {shard.name: shard for shard in model.shards}
+    tiers = tuple(
+        Tier(
+            new_tokens=new_tokens,
+            strategy="fixed",
+            placements={planned.name: place(shards[planned.name]) for planned in roomy.shards},
+        )
+        for new_tokens, place in ((DECODE, decode), (PREFILL, prefill))
+    )
+    placed = roomy.model_copy(update={"tiers": tiers})
+    slot_bytes = max((shard.bytes for shard in placed.shards if shard.name in placed.streamed), default=0)
+    staging = Staging(slots=2 if slot_bytes else 0, slot_bytes=slot_bytes)
+    ledger = placed.ledger.model_copy(
         update={
-            "resident_weight_bytes": sum(s.movable_bytes for s in shards if "pin" in seen[s.name]),
+            "resident_weight_bytes": sum(s.bytes for s in placed.shards if s.name in placed.resident),
             "staging_bytes": staging.bytes,
         }
     )
-    return Plan(
-        model=PlannedModel(
-            name=model.name,
-            architecture=model.architecture,
-            fingerprint=model.fingerprint,
-            weight_bytes=model.weight_bytes,
-        ),
-        device=device.name,
-        emulated=device.emulated,
-        context=context,
-        budget_bytes=ledger.total_bytes,
-        ledger=ledger,
-        staging=staging,
-        shards=tuple(
-            PlannedShard(
-                name=shard.name,
-                bytes=shard.movable_bytes,
-                tensors=tuple(tensor.name for tensor in shard.tensors if tensor.movable),
-            )
-            for shard in shards
-        ),
-        tiers=tuple(
-            Tier(new_tokens=new_tokens, strategy="fixed", placements=placed)
-            for new_tokens, placed in placements.items()
-        ),
+    tight = placed.model_copy(
+        update={"staging": staging, "ledger": ledger, "budget_bytes": ledger.total_bytes}
     )
+    return Plan.from_json(tight.to_json())
 
 
 def by_kind(rest: Placement, **placements: Placement) -> Place:
@@ -88,5 +78,6 @@ SHAPES: dict[str, tuple[Place, Place]] = {
         by_kind("pin", ffn="cpu", experts="cpu", output="cpu"),
         by_kind("pin", ffn="stream", experts="stream", output="stream"),
     ),
+    "pinned and streamed by turns": (alternating("pin", "stream"), alternating("stream", "pin")),
     "resident only for prefill": (alternating("stream", "cpu"), alternating("pin", "stream")),
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xlm_plugin.model.graph import ModelGraph
-    from xlm_plugin.plan.document import Plan, PlannedContext
+    from xlm_plugin.plan.document import PlannedContext
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +34,33 @@ def vulkan() -> Iterator[Runner]:
         yield Runner(LlamaCppBackend(engine), devices[0], "The river rose in the night and by morning", 4)
 
 
-def has_stock_placement(plan: Plan) -> bool:
-    """Return whether what runs on the CPU does so in every tier: its kernels round in another way."""
-    return len({frozenset(n for n, p in t.placements.items() if p == "cpu") for t in plan.tiers}) == 1
+# Without plans that change CPU placement between steps, which the stock engine cannot have, and CPU kernels
+# round in another way. Nor with experts on the CPU: on lavapipe the stock engine itself then differs from run
+# to run (b10488, Mesa 22.3). The dense model is slow there, so it gets two plans.
+CASES = (
+    ("moe", "all pin"),
+    ("moe", "all stream"),
+    ("moe", "mixed"),
+    ("moe", "pinned and streamed by turns"),
+    ("demo", "all stream"),
+    ("demo", "mixed"),
+)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("name", "shape"), CASES)
 def test_tokens_and_logprobs_are_those_of_the_bare_vulkan_device(
-    vulkan: Runner, model: ModelGraph, context: PlannedContext, shape: str
+    vulkan: Runner,
+    context: PlannedContext,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    shape: str,
 ) -> None:
+    model: ModelGraph = request.getfixturevalue(name)
     plan = plan_by(model, vulkan.device, context, *SHAPES[shape])
-    if not has_stock_placement(plan):
-        pytest.skip("the stock engine has one placement for all steps")
+    if model.shape.experts and "llvmpipe" in vulkan.device.description:
+        # The stock engine crashes in lavapipe's fused choice among fewer than 64 experts.
+        monkeypatch.setenv("GGML_VK_DISABLE_FUSION", "1")
     completion, stats = vulkan.under(plan, model)
     expected = vulkan.stock(plan, model)
     assert completion.tokens == expected.tokens

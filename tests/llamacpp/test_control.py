@@ -62,8 +62,8 @@ class Device:
                 self.requests.append(json.loads(lines.readline()))
                 # A large answer comes in pieces.
                 answer = self.answers.pop(0)
-                connection.sendall(answer[:10])
-                connection.sendall(answer[10:])
+                for piece in filter(None, (answer[:10], answer[10:])):
+                    connection.sendall(piece)
 
 
 @pytest.fixture
