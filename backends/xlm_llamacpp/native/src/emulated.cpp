@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kAlignment = 128;
 
 struct AlignedDelete {
-    void operator()(std::byte* data) const { ::operator delete(data, std::align_val_t(kAlignment)); }
+    void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t(kAlignment)); }
 };
 
 // The memory of one buffer, counted against the device for as long as it lives.
