@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+
+#include "errors.hpp"
 
 namespace xlm {
 namespace {
@@ -33,7 +36,8 @@ ExpertCache::ExpertCache(const Plan& plan, const WeightStore& store, ggml_backen
 }
 
 void ExpertCache::measure() {
-    std::size_t step = ggml_backend_buft_get_alignment(type_);
+    const std::size_t alignment = ggml_backend_buft_get_alignment(type_);
+    std::size_t step = alignment;
     std::int64_t most_tokens = 0;
     for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
         for (std::size_t tier = 0; tier < plan_.tiers().size(); ++tier) {
@@ -42,16 +46,25 @@ void ExpertCache::measure() {
             most_tokens = std::max(most_tokens, plan_.tiers()[tier].new_tokens);
         }
         if (plan_.shards()[shard].experts == 0) continue;
-        const auto& weights = store_.shard(shard).weights;
-        const std::size_t bytes =
-            std::accumulate(weights.begin(), weights.end(), std::size_t{0},
-                            [](std::size_t sum, const Weight* weight) { return sum + weight->host->nb[2]; });
+        std::size_t bytes = 0;
+        for (const Weight* weight : store_.shard(shard).weights) {
+            require_experts(*weight);
+            bytes += round_up(weight->host->nb[2], alignment);
+            // Kernels count strides in blocks of the weight's type.
+            step = std::lcm(step, ggml_type_size(weight->host->type));
+        }
         cell_bytes_ = std::max(cell_bytes_, bytes);
-        // Kernels count strides in blocks of the weight's type.
-        for (const Weight* weight : weights) step = std::lcm(step, ggml_type_size(weight->host->type));
     }
-    cell_bytes_ = round_up(cell_bytes_ + kSlots * ggml_backend_buft_get_alignment(type_), step);
+    cell_bytes_ = round_up(cell_bytes_, step);
     ids_bytes_ = static_cast<std::size_t>(most_tokens) * least_cells_ * sizeof(std::int32_t);
+}
+
+void ExpertCache::require_experts(const Weight& weight) const {
+    const PlannedShard& shard = plan_.shards()[weight.shard];
+    if (weight.host->ne[2] == static_cast<std::int64_t>(shard.experts)) return;
+    throw Error("shard '" + shard.name + "' is planned to have " + std::to_string(shard.experts) +
+                " experts, and its tensor '" + ggml_get_name(weight.host) + "' has " +
+                std::to_string(weight.host->ne[2]));
 }
 
 std::size_t ExpertCache::bytes(std::size_t cells) const {
@@ -76,6 +89,8 @@ bool ExpertCache::open(std::size_t cells) {
 
 std::optional<ggml_tensor> ExpertCache::gather(std::size_t shard, const ggml_tensor* ids) {
     const std::vector<std::int32_t> selected = read(ids);
+    if (selected.size() * sizeof(std::int32_t) > ids_bytes_)
+        throw Error("a step of " + std::to_string(ids->ne[1]) + " tokens is above the plan's last tier");
     std::vector<std::size_t> distinct(selected.begin(), selected.end());
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());

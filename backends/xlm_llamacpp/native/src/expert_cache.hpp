@@ -25,7 +25,8 @@ struct ExpertStats {
 // tensor of all cells instead, and ids that name cells.
 class ExpertCache {
   public:
-    // Slots from first_slot on of the copy stream are this cache's: kSlots of them.
+    // Slots from first_slot on of the copy stream are this cache's: kSlots of them. Throws Error for a shard
+    // with other tensors than those of the planned number of experts.
     ExpertCache(const Plan& plan, const WeightStore& store, ggml_backend_buffer_type_t type, Ledger& ledger,
                 CopyStream& stream, std::size_t first_slot);
 
@@ -58,6 +59,7 @@ class ExpertCache {
     ggml_tensor write(const ggml_tensor* ids, const std::vector<std::int32_t>& cells);
     std::size_t slot_of(const Weight& weight) const;
     void measure();
+    void require_experts(const Weight& weight) const;
 
     const Plan& plan_;
     const WeightStore& store_;
