@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.tiny_moe import write_tiny_moe
+from integration.tiny_models import write_tiny_model
 from xlm_llamacpp.backend import LlamaCppBackend
 from xlm_plugin.backend import LaunchOptions
 from xlm_plugin.model import read_model
@@ -18,6 +19,8 @@ from xlm_plugin.plan.target import choose_device, describe_machine
 from xlm_plugin.plugins import get_plugin_manager
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xlm_llamacpp.process import ServerProcess
     from xlm_plugin.backend import Completion, DeviceStats
     from xlm_plugin.machine.document import Device
@@ -29,6 +32,10 @@ PROMPT = (
     "Nobody in the village had seen anything like it, and the old bridge, which had stood for two "
     "hundred years, was gone. They looked for the ferryman, who said that"
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="try all random plans, not a few of each model")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,10 +57,12 @@ class Runner:
     device: Device
     prompt: str = PROMPT
     new_tokens: int = 12
+    threads: int = 2
+    extra_arguments: tuple[str, ...] = ()
 
     @property
     def options(self) -> LaunchOptions:
-        return LaunchOptions(threads=2, device=self.device)
+        return LaunchOptions(threads=self.threads, device=self.device, extra_arguments=self.extra_arguments)
 
     def start(self, plan: Plan, model: ModelGraph, *, corrupt: str = "") -> ServerProcess:
         """Return an engine under ``plan``; ``corrupt`` is a tensor to spoil in host memory after loading."""
@@ -71,9 +80,13 @@ class Runner:
         with self.start(plan, model, corrupt=corrupt) as engine:
             return self.ask(engine), self.backend.control(engine).stats()
 
+    def start_stock(self, plan: Plan, model: ModelGraph) -> ServerProcess:
+        """Return a stock engine on the bare device, with the context of ``plan``."""
+        return self.backend.start(self.backend.stock_spec(plan, model, self.options))
+
     def stock(self, plan: Plan, model: ModelGraph) -> Completion:
         """Return what the bare device says, with the context of ``plan``."""
-        with self.backend.start(self.backend.stock_spec(plan, model, self.options)) as engine:
+        with self.start_stock(plan, model) as engine:
             return self.ask(engine)
 
 
@@ -98,8 +111,22 @@ def demo() -> ModelGraph:
 @pytest.fixture(scope="session")
 def moe(demo: ModelGraph, tmp_path_factory: pytest.TempPathFactory) -> ModelGraph:
     path = tmp_path_factory.mktemp("moe") / "tiny-moe-q8_0.gguf"
-    write_tiny_moe(path, tokenizer_from=demo.files[0])
+    write_tiny_model("qwen3moe", path, tokenizer_from=demo.files[0])
     return read_model(path)
+
+
+@pytest.fixture(scope="session")
+def tiny(demo: ModelGraph, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ModelGraph]:
+    """Return the tiny random model of an architecture; each is made once."""
+    directory = tmp_path_factory.mktemp("tiny")
+
+    @cache
+    def make(architecture: str) -> ModelGraph:
+        path = directory / f"tiny-{architecture}.gguf"
+        write_tiny_model(architecture, path, tokenizer_from=demo.files[0])
+        return read_model(path)
+
+    return make
 
 
 @pytest.fixture(scope="session", params=["demo", "moe"])
