@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from xlm_plugin.machine.rates import Rates
 from xlm_plugin.plan.cost import (
     active_share,
     computed_tokens,
@@ -13,7 +14,6 @@ from xlm_plugin.plan.cost import (
     read_bytes,
     step_seconds,
 )
-from xlm_plugin.plan.rates import Rates
 from xlm_plugin.testing import tiny_model
 
 RATES = Rates(
@@ -21,6 +21,7 @@ RATES = Rates(
     device_bytes_per_s=10e9,
     device_flops_per_s=100e9,
     host_bytes_per_s=2e9,
+    host_attention_bytes_per_s=2e9,
     host_experts_bytes_per_s=1e9,
     host_flops_per_s=4e9,
     crossing_seconds=1e-3,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static, Stock, least_streamed_tokens
+from xlm_plugin.machine.rates import Rates
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.rates import Rates
 from xlm_plugin.plan.strategy import TierSetting
 from xlm_plugin.testing import tiny_model
 from xlm_plugin.units import GIB
@@ -20,6 +20,7 @@ RATES = Rates(
     device_bytes_per_s=1e12,
     device_flops_per_s=1e14,
     host_bytes_per_s=20e9,
+    host_attention_bytes_per_s=20e9,
     host_experts_bytes_per_s=20e9,
     host_flops_per_s=1e11,
     crossing_seconds=0.0,

@@ -9,8 +9,8 @@ import pytest
 from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
 from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges, weighed_edges
 from xlm_plugin.errors import PluginError
+from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.plan.document import PlannedContext
-from xlm_plugin.plan.rates import described_rates
 from xlm_plugin.testing import fake_device, fake_host, tiny_model
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from xlm_plugin.machine.rates import Rates
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement
-    from xlm_plugin.plan.rates import Rates
 
 
 def step_seconds(

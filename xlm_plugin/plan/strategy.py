@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from xlm_plugin.machine.rates import Rates
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement
-    from xlm_plugin.plan.rates import Rates
 
 Objective = Literal["ttft", "tps", "e2e", "batch"]
 

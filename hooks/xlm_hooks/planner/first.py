@@ -9,9 +9,9 @@ from xlm_hooks.planner.residents import MIN_SLOTS, Stage, by_worth, choose_resid
 from xlm_hooks.planner.strategies import Stock
 from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges, weighed_edges
 from xlm_plugin.errors import DoesNotFitError, PlanError
+from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard, Staging
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.rates import described_rates
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:

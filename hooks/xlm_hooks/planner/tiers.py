@@ -16,9 +16,9 @@ from xlm_plugin.plan.strategy import TierSetting
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from xlm_plugin.machine.rates import Rates
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement, PlannedContext
-    from xlm_plugin.plan.rates import Rates
     from xlm_plugin.plan.strategy import Objective, Strategy
 
 SMALL_BATCHES = (4, 16, 64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xlm_plugin.plan.rates import (
+from xlm_plugin.machine.rates import (
     CROSSING_SECONDS,
     HOST_BYTES_PER_S,
     HOST_FLOPS_PER_S_PER_THREAD,

@@ -1,0 +1,157 @@
+"""The time of a step: link, accelerator and host, simulated over the shards in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from xlm_plugin.model.graph import Shard
+    from xlm_plugin.plan.document import Placement
+    from xlm_plugin.plan.step_costs import Floats, StepCosts
+
+    Codes = NDArray[np.int8]
+    Flags = NDArray[np.bool_]
+
+Resource = Literal["link", "device", "host"]
+
+PIN, STREAM, CPU = np.int8(0), np.int8(1), np.int8(2)
+CODES: Final[Mapping[Placement, np.int8]] = {"pin": PIN, "stream": STREAM, "cpu": CPU}
+NAMES: Final[tuple[Placement, ...]] = ("pin", "stream", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The outcome of one step for each of a batch of placements.
+
+    ``link_seconds``, ``device_seconds`` and ``host_seconds`` are how long each resource is busy;
+    ``crossing_seconds`` are spent between device and host, on neither.
+    """
+
+    step_seconds: Floats
+    link_bytes: Floats
+    link_seconds: Floats
+    device_seconds: Floats
+    host_seconds: Floats
+    crossing_seconds: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The outcome of one step."""
+
+    step_seconds: float
+    link_bytes: int
+    link_seconds: float
+    device_seconds: float
+    host_seconds: float
+    crossing_seconds: float
+
+    @property
+    def utilisation(self) -> dict[Resource, float]:
+        """Share of the step in which each resource is busy."""
+        return {
+            "link": self.link_seconds / self.step_seconds,
+            "device": self.device_seconds / self.step_seconds,
+            "host": self.host_seconds / self.step_seconds,
+        }
+
+    @property
+    def bottleneck(self) -> Resource:
+        """The busiest resource."""
+        shares = self.utilisation
+        return max(shares, key=lambda resource: shares[resource])
+
+
+def codes(shards: Sequence[Shard], placements: Mapping[str, Placement]) -> Codes:
+    """Return ``placements`` as an array in the order of ``shards``."""
+    return np.array([CODES[placements[shard.name]] for shard in shards], dtype=np.int8)
+
+
+def simulate_step(
+    costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None
+) -> Step:
+    """Return the outcome of one step. See ``simulate``."""
+    found = simulate(costs, placements[np.newaxis], slots, host_cache)
+    return Step(
+        step_seconds=float(found.step_seconds[0]),
+        link_bytes=int(found.link_bytes[0]),
+        link_seconds=float(found.link_seconds[0]),
+        device_seconds=float(found.device_seconds[0]),
+        host_seconds=float(found.host_seconds[0]),
+        crossing_seconds=float(found.crossing_seconds[0]),
+    )
+
+
+def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None) -> Steps:
+    """Return the outcome of each row of ``placements`` (batch x shards).
+
+    Device and host take turns in the order of the shards; each change costs a crossing, and a step begins
+    and ends on the host. Copies run ahead in order: the k-th streamed shard waits until the shard that
+    held its slot, ``slots`` copies before, is done. ``host_cache`` (batch x shards, or shards) says whose
+    KV cache lies in host memory, where the CPU attends over it. ``costs`` may have a row for each of the
+    batch.
+    """
+    on_host = placements == CPU
+    streams = placements == STREAM
+    cache_on_host = (
+        np.zeros_like(on_host) if host_cache is None else np.broadcast_to(host_cache, on_host.shape)
+    )
+    device = np.where(on_host, 0.0, costs.device) + np.where(cache_on_host, 0.0, costs.device_cache)
+    host = np.where(on_host, costs.host, 0.0) + np.where(cache_on_host, costs.host_cache, 0.0)
+    crossing = costs.rates.crossing_seconds * _crossings(costs, on_host, cache_on_host)
+    copy = np.broadcast_to(costs.copy, placements.shape)
+    return Steps(
+        step_seconds=_clock(device + host + crossing, copy, streams, _lost_share(costs, on_host), slots),
+        link_bytes=np.where(streams, costs.copy_bytes, 0.0).sum(axis=1),
+        link_seconds=np.where(streams, copy, 0.0).sum(axis=1),
+        device_seconds=device.sum(axis=1),
+        host_seconds=host.sum(axis=1),
+        crossing_seconds=crossing.sum(axis=1),
+    )
+
+
+def _crossings(costs: StepCosts, on_host: Flags, cache_on_host: Flags) -> Floats:
+    """Return how often each shard changes sides: before it, and twice where its cache lies opposite."""
+    before = np.ones_like(on_host)
+    before[:, 1:] = on_host[:, :-1]
+    changes: Floats = (before != on_host).astype(np.float64)
+    changes[:, -1] += ~on_host[:, -1]
+    changes += 2.0 * ((costs.device_cache > 0) & (on_host != cache_on_host))
+    return changes
+
+
+def _lost_share(costs: StepCosts, on_host: Flags) -> Floats:
+    """Return the share of its speed that what computes before each shard loses to a copy of that shard."""
+    before = np.ones_like(on_host)
+    before[:, 1:] = on_host[:, :-1]
+    return np.where(before, 1 - costs.rates.host_copy_share, 1 - costs.rates.device_copy_share)
+
+
+def _clock(work: Floats, copy: Floats, streams: Flags, lost_share: Floats, slots: int) -> Floats:
+    """Return when each row is through."""
+    rows = np.arange(len(work))
+    clock = np.zeros(len(work))
+    link_free = np.zeros(len(work))
+    slot_free = np.zeros((len(work), max(1, slots)))
+    copies = np.zeros(len(work), dtype=np.intp)
+    by_shard = zip(*(np.ascontiguousarray(each.T) for each in (work, copy, streams, lost_share)), strict=True)
+    for compute, transfer, now, lost in by_shard:
+        if not now.any():
+            clock += compute
+            continue
+        slot = copies % slots
+        start = np.maximum(link_free, slot_free[rows, slot])
+        done = start + transfer
+        beside = np.maximum(np.minimum(clock, done) - start, 0.0)
+        clock = np.where(now, np.maximum(clock + beside * lost, done), clock) + compute
+        link_free = np.where(now, done, link_free)
+        slot_free[rows, slot] = np.where(now, clock, slot_free[rows, slot])
+        copies += now
+    return clock

@@ -1,0 +1,171 @@
+"""What each shard takes of the link, the device and the host in one step, wherever it is placed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xlm_plugin.model.cache import row_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from xlm_plugin.machine.rates import Rates
+    from xlm_plugin.model.cache import CacheType, LayerCache
+    from xlm_plugin.model.graph import ModelGraph, Shard
+
+    Floats = NDArray[np.float64]
+
+_LAST_MATRICES = ("attn_output", "o_proj", "out_proj")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoad:
+    """One engine step: ``new_tokens`` of ``sequences`` together, each after ``cached_tokens`` of its own."""
+
+    new_tokens: int
+    cached_tokens: int = 0
+    sequences: int = 1
+    kv_type_k: CacheType = "f16"
+    kv_type_v: CacheType = "f16"
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """Seconds of one step, one element for each shard in execution order.
+
+    ``device`` and ``host`` are those of the weights, ``device_cache`` and ``host_cache`` those of attention
+    over a KV cache that lies there (0 for shards without one). ``copy`` moves the whole shard over the
+    link: ``copy_bytes``.
+    """
+
+    device: Floats
+    host: Floats
+    device_cache: Floats
+    host_cache: Floats
+    copy: Floats
+    copy_bytes: Floats
+    rates: Rates
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Costs of steps through ``shards`` of ``model`` on a machine with ``rates``."""
+
+    model: ModelGraph
+    shards: tuple[Shard, ...]
+    rates: Rates
+
+    def costs(self, load: StepLoad) -> StepCosts:
+        """Return the costs of a step of ``load``: as long as reading or as the arithmetic takes."""
+        rates, traits = self.rates, self._traits
+        # Logits are for the last token of each sequence only.
+        computed = np.where(traits.output, min(load.sequences, load.new_tokens), load.new_tokens)
+        flops = traits.flops * computed
+        read = traits.bytes * (1.0 - (1.0 - traits.active_share) ** load.new_tokens)
+        host_bytes_per_s = np.where(traits.experts, rates.host_experts_bytes_per_s, rates.host_bytes_per_s)
+        cache_bytes, cache_flops = self._attention(load)
+        return StepCosts(
+            device=np.maximum(read / rates.device_bytes_per_s, flops / rates.device_flops_per_s)
+            + rates.layer_seconds * traits.layer_share,
+            host=np.maximum(read / host_bytes_per_s, flops / rates.host_flops_per_s),
+            device_cache=np.maximum(
+                cache_bytes / rates.device_bytes_per_s, cache_flops / rates.device_flops_per_s
+            ),
+            host_cache=np.maximum(
+                cache_bytes / rates.host_attention_bytes_per_s, cache_flops / rates.host_flops_per_s
+            ),
+            copy=traits.bytes / rates.link_bytes_per_s,
+            copy_bytes=traits.bytes,
+            rates=rates,
+        )
+
+    def _attention(self, load: StepLoad) -> tuple[Floats, Floats]:
+        """Return the cache bytes that attention reads and its floating-point operations.
+
+        Scores and the weighted sum take ``4 * queries * cells * width`` operations; within the step a
+        token sees half of the others.
+        """
+        traits = self._traits
+        each = load.new_tokens / load.sequences
+        seen = np.minimum(load.cached_tokens + each / 2, traits.window)
+        cells = np.minimum(load.cached_tokens + each, traits.window + each)
+        cell_bytes = np.array([_cell_bytes(cache, load) for cache in traits.caches])
+        return load.sequences * cells * cell_bytes, 4 * load.new_tokens * seen * traits.query_width
+
+    @cached_property
+    def _traits(self) -> _Traits:
+        return _traits(self.model, self.shards)
+
+
+@dataclass(frozen=True)
+class _Traits:
+    """What does not depend on the step. ``window`` is infinite where a layer sees all."""
+
+    bytes: Floats
+    active_share: Floats
+    flops: Floats
+    experts: NDArray[np.bool_]
+    output: NDArray[np.bool_]
+    layer_share: Floats
+    query_width: Floats
+    window: Floats
+    caches: tuple[LayerCache | None, ...]
+
+
+def active_share(shard: Shard) -> float:
+    """Return the share of the shard's movable bytes that one token reads: k/E for routed experts.
+
+    Of E experts of which each token selects k, n tokens are expected to meet
+    ``E * (1 - (1 - k/E)**n)`` different ones.
+    """
+    if shard.kind != "experts":
+        return 1.0
+    experts = max(tensor.shape[-1] for tensor in shard.tensors if tensor.movable)
+    small_bytes = shard.bytes - shard.movable_bytes
+    # Rounded to whole experts: a token reads all of the router but not all small biases.
+    used = round(experts * (shard.active_bytes - small_bytes) / shard.movable_bytes)
+    return max(1, used) / experts
+
+
+def _traits(model: ModelGraph, shards: Sequence[Shard]) -> _Traits:
+    by_layer = {layer.layer: layer for layer in model.cache.layers}
+    caches = tuple(
+        by_layer.get(shard.layer) if shard.kind == "attn" and shard.layer is not None else None
+        for shard in shards
+    )
+    layers = [shard.layer for shard in shards]
+    return _Traits(
+        bytes=np.array([float(shard.movable_bytes) for shard in shards]),
+        active_share=np.array([active_share(shard) for shard in shards]),
+        flops=np.array([float(shard.flops_per_token) for shard in shards]),
+        experts=np.array([shard.kind == "experts" for shard in shards]),
+        output=np.array([shard.kind == "output" for shard in shards]),
+        layer_share=np.array([0.0 if layer is None else 1 / layers.count(layer) for layer in layers]),
+        query_width=np.array(
+            [_query_width(model, shard, cache) for shard, cache in zip(shards, caches, strict=True)]
+        ),
+        window=np.array([cache.window_tokens or np.inf if cache else np.inf for cache in caches]),
+        caches=caches,
+    )
+
+
+def _query_width(model: ModelGraph, shard: Shard, cache: LayerCache | None) -> float:
+    if cache is None:
+        return 0.0
+    if model.cache.is_latent:
+        return model.shape.head_count * cache.key_width
+    matrices = (tensor for tensor in shard.tensors if len(tensor.shape) > 1)
+    last = (t.shape[0] for t in matrices if any(name in t.name for name in _LAST_MATRICES))
+    return max(last, default=model.shape.embedding_width)
+
+
+def _cell_bytes(cache: LayerCache | None, load: StepLoad) -> int:
+    if cache is None:
+        return 0
+    return row_bytes(load.kv_type_k, cache.key_width) + row_bytes(load.kv_type_v, cache.value_width)
