@@ -93,7 +93,7 @@ def check_extra_arguments(arguments: Sequence[str]) -> None:
 def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int) -> list[str]:
     context = plan.context
     arguments = [
-        *("--model", str(model.files[0])),
+        *("--model", str(model.files[0]), "--alias", model.path.stem),
         *("--n-gpu-layers", "all", "--fit", "off"),
         *("--ctx-size", str(context.tokens), "--parallel", str(context.sequences)),
         *("--batch-size", str(context.ubatch_tokens), "--ubatch-size", str(context.ubatch_tokens)),
