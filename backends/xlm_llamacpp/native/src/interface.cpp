@@ -107,6 +107,14 @@ void stream_free(ggml_backend_t backend) {
     delete backend;
 }
 
+// Takes whatever arguments this ggml's graph_optimize has: releases differ.
+template <typename... Arguments>
+auto forward_optimize(void (*)(ggml_backend_t, Arguments...)) {
+    return [](ggml_backend_t backend, Arguments... arguments) {
+        inner_of(backend)->iface.graph_optimize(inner_of(backend), arguments...);
+    };
+}
+
 // Offers only what the wrapped stream offers, so that ggml's own fallbacks stay in force.
 ggml_backend_i stream_interface(const ggml_backend_i& inner) {
     ggml_backend_i interface {};
@@ -145,9 +153,7 @@ ggml_backend_i stream_interface(const ggml_backend_i& inner) {
         };
     }
     if (inner.graph_optimize != nullptr) {
-        interface.graph_optimize = [](ggml_backend_t backend, ggml_cgraph* graph) {
-            inner_of(backend)->iface.graph_optimize(inner_of(backend), graph);
-        };
+        interface.graph_optimize = forward_optimize(inner.graph_optimize);
     }
     interface.graph_compute = [](ggml_backend_t backend, ggml_cgraph* graph) {
         return device_of(backend->device).compute(inner_of(backend), graph);
