@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import click
 
     from xlm_plugin.backend import Backend
+    from xlm_plugin.machine.descriptor import MachineDescriptor
     from xlm_plugin.machine.document import Machine
     from xlm_plugin.machine.profile import Measurement, MeasurementRequest, Profile
     from xlm_plugin.model.descriptor import ModelDescriptor
@@ -76,6 +77,11 @@ def xlm_plan_ready(plan: Plan) -> None:
 @hookspec(firstresult=True)
 def xlm_describe_machine() -> Machine | None:
     """Return this machine's device, host and limits."""
+
+
+@hookspec
+def xlm_machines() -> Iterable[MachineDescriptor]:
+    """Return machines that have a name and are described as data."""
 
 
 @hookspec

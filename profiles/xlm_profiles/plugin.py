@@ -9,6 +9,7 @@ from xlm_plugin.hookspecs import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from xlm_plugin.machine.descriptor import MachineDescriptor
     from xlm_plugin.model.descriptor import ModelDescriptor
 
 
@@ -22,3 +23,17 @@ def xlm_models() -> Iterable[ModelDescriptor]:
 
     for entry in files("xlm_profiles").joinpath("models").iterdir():
         yield ModelDescriptor(**json.loads(entry.read_text(encoding="utf-8")))
+
+
+@hookimpl
+def xlm_machines() -> Iterable[MachineDescriptor]:
+    """Return the machines of ``machines/``."""
+    import json
+    from importlib.resources import files
+
+    from xlm_plugin.machine.descriptor import MachineDescriptor, Value
+
+    for entry in sorted(files("xlm_profiles").joinpath("machines").iterdir(), key=lambda file: file.name):
+        document = json.loads(entry.read_text(encoding="utf-8"))
+        values = {quantity: Value(**found) for quantity, found in document.pop("values").items()}
+        yield MachineDescriptor(**document, values=values)

@@ -19,6 +19,7 @@ from xlm_plugin.errors import ModelError
 from xlm_plugin.model import resolve
 from xlm_plugin.plan.document import Plan
 from xlm_plugin.testing import FakePlugin, fake_device, fake_machine, plugin_manager, tiny_model, tiny_plan
+from xlm_profiles import plugin as shipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,10 @@ def xlm(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
     def run(*arguments: str, machine: Any = None) -> int:
         machine = machine or fake_machine(fake_device())
-        with plugin_manager(built_in, FakePlugin(machine=machine)), pytest.raises(SystemExit) as ended:
+        with (
+            plugin_manager(built_in, shipped, FakePlugin(machine=machine)),
+            pytest.raises(SystemExit) as ended,
+        ):
             cli.main(["plan", *arguments], prog_name="xlm")
         return int(ended.value.code or 0)
 
@@ -146,6 +150,8 @@ def test_an_output_file_in_no_folder_exits_1(
         (("tiny", "--vram", "lots"), "is not a size"),
         (("tiny", "--device", "CUDA9"), "no device 'CUDA9'"),
         (("tiny", "--device", "emulated"), "no memory of its own"),
+        (("tiny", "--machine", "abacus"), "no described machine 'abacus'"),
+        (("tiny", "--machine", "rtx3090-ddr4", "--device", "CUDA0"), "has its own device"),
         (("tiny", *FITS, "--strategy", "magic"), "no strategy 'magic'"),
         (("tiny", *FITS, "--kv-type-v", "q4_0", "--no-flash-attention"), "needs flash attention"),
         (("other", *FITS), "no model 'other'"),
@@ -191,6 +197,16 @@ def test_without_an_accelerator_the_emulated_one_is_planned_for_and_named(
     shown = capsys.readouterr().out
     assert "on EMU0 (emulated)" in shown
     assert "EMU0 is emulated" in shown
+
+
+def test_a_described_machine_needs_no_device_and_is_named(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert xlm("tiny", "--machine", "rtx3090-ddr4", machine=fake_machine(accelerator=False)) == 0
+    shown = capsys.readouterr().out
+    assert "on rtx3090-ddr4, " in shown
+    assert "budget 23.00 GiB" in shown
+    assert "for a described machine, rtx3090-ddr4 (NVIDIA GeForce RTX 3090), with published rates" in shown
 
 
 def test_a_plan_without_predictions_is_shown_too() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -105,29 +105,26 @@ class Planned:
     plan: Plan
 
 
-def plan_model(ref: str, planning: PlanningOptions) -> Planned:
-    """Return the plan for the model that ``ref`` names.
+def plan_model(ref: str, planning: PlanningOptions, machine: str | None = None) -> Planned:
+    """Return the plan for the model that ``ref`` names, on this machine or a described one.
 
     Warns on stderr about a context beyond the trained one and a budget beyond what is free.
     """
-    from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model import read_model
     from xlm_plugin.model.resolve import resolve_model
     from xlm_plugin.plan.make import make_plan
-    from xlm_plugin.plan.target import budget_for, choose_device, describe_machine
+    from xlm_plugin.plan.target import budget_for, choose_profile
     from xlm_plugin.plugins import get_plugin_manager
 
     manager = get_plugin_manager()
-    machine = describe_machine(manager)
-    device = choose_device(manager, machine, planning.device)
+    profile, device = choose_profile(manager, planning.device, machine)
     budget_bytes = budget_for(device, planning.vram)
     model = read_model(resolve_model(ref))
     context = planning.context(model)
     for warning in _warnings(model, device, context, budget_bytes):
         click.echo(f"Warning: {warning}", err=True)
-    profile = Profile(replace(machine, device=device))
     plan = make_plan(manager, model, profile, context, budget_bytes, planning.objective, planning.strategy)
-    return Planned(model, machine.host, device, plan)
+    return Planned(model, profile.machine.host, device, plan)
 
 
 def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget_bytes: int) -> Iterator[str]:

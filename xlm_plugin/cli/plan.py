@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @click.command("plan")
 @click.argument("model")
 @planning_options
+@click.option("--machine", metavar="NAME", help="Plan for a described machine instead of this one.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     help="Write the plan to FILE.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan document instead of tables.")
-def command(model: str, planning: PlanningOptions, output: Path | None, as_json: bool) -> None:
+def command(
+    model: str, planning: PlanningOptions, machine: str | None, output: Path | None, as_json: bool
+) -> None:
     """Plan MODEL within a VRAM budget: a .gguf file, a folder or a known name.
 
     Exit code 3 means that it does not fit.
     """
-    planned = plan_model(model, planning)
+    planned = plan_model(model, planning, machine)
     if output:
         planned.plan.write(output)
         click.echo(f"The plan is in {output}.", err=True)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import datetime
 
     from xlm_plugin.machine.document import Machine
+    from xlm_plugin.machine.rates import Rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A machine and what was measured on it."""
+    """A machine and what was measured on it.
+
+    ``rates`` are those of a described machine, which nobody measured here.
+    """
 
     machine: Machine
     measurements: tuple[Measurement, ...] = ()
+    rates: Rates | None = None

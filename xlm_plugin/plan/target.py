@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xlm_plugin.errors import PluginError, UsageError
+from xlm_plugin.machine.descriptor import find_machine
 from xlm_plugin.machine.document import Device
+from xlm_plugin.machine.profile import Profile
 from xlm_plugin.units import GIB, format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -26,6 +29,26 @@ def describe_machine(pm: PluginManager) -> Machine:
     if machine is None:
         raise PluginError("No plugin describes this machine.", "Let 'hooks' through in XLM_LOAD_PLUGINS.")
     return machine
+
+
+def choose_profile(
+    pm: PluginManager, device_name: str | None = None, machine_name: str | None = None
+) -> tuple[Profile, Device]:
+    """Return the profile of this machine or of a described one, and its device.
+
+    Raises UsageError where there is no such device or machine, and for both at once.
+    """
+    if machine_name is None:
+        machine = describe_machine(pm)
+        device = choose_device(pm, machine, device_name)
+        return Profile(replace(machine, device=device)), device
+    if device_name is not None:
+        raise UsageError(
+            "A described machine has its own device.",
+            "Leave out --device, or --machine to plan for this one.",
+        )
+    described = find_machine((m for machines in pm.hook.xlm_machines() for m in machines), machine_name)
+    return described.profile(), described.device_document()
 
 
 def choose_device(pm: PluginManager, machine: Machine, name: str | None = None) -> Device:

@@ -48,7 +48,8 @@ def first_plan(
     shards = _placeable(model)
     if not shards:
         raise PlanError(f"The model '{model.name}' has no weights that could be placed.")
-    filler = TierFiller(shards, (Stock(), *strategies), described_rates(profile.machine.host, device))
+    rates = profile.rates or described_rates(profile.machine.host, device)
+    filler = TierFiller(shards, (Stock(), *strategies), rates)
     free_bytes = budget_bytes - ledger.total_bytes
     edges = tier_edges(shards, context)
     stages = _stages(filler, edges, weighed_edges(edges, context, objective), device)
@@ -72,7 +73,7 @@ def first_plan(
         staging=staging,
         shards=tuple(_planned(shard) for shard in shards),
         tiers=tiers,
-        notes=_notes(model, device, tiers, residents),
+        notes=_notes(model, profile, device, tiers, residents),
     )
 
 
@@ -149,7 +150,9 @@ def _planned(shard: Shard) -> PlannedShard:
     return PlannedShard(name=shard.name, bytes=device_bytes(shard), tensors=names)
 
 
-def _notes(model: ModelGraph, device: Device, tiers: Sequence[Tier], residents: Residents) -> tuple[str, ...]:
+def _notes(
+    model: ModelGraph, profile: Profile, device: Device, tiers: Sequence[Tier], residents: Residents
+) -> tuple[str, ...]:
     notes = []
     if all(tier.strategy == "stock" for tier in tiers):
         notes.append("Everything fits: xlm steps aside and the engine runs as it would without it.")
@@ -158,7 +161,11 @@ def _notes(model: ModelGraph, device: Device, tiers: Sequence[Tier], residents: 
             f"With {format_bytes(residents.missing_bytes)} more, shards that are not resident could stream; "
             "until then they run on the CPU."
         )
-    notes.append("Step times are predicted by rules of thumb: nothing was measured on this machine.")
+    notes.append(
+        f"This is for a described machine, {device.name} ({device.description}), with published rates."
+        if profile.rates
+        else "Step times are predicted by rules of thumb: nothing was measured on this machine."
+    )
     if device.emulated:
         notes.append(f"{device.name} is emulated: it computes on the CPU, behind a link of a set speed.")
     if model.generic:
