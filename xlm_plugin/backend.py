@@ -94,9 +94,12 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeviceStats:
-    """What the device counts. ``ledger_bytes`` by kind is what was handed out; ``device_bytes`` is
-    what the device itself reports as taken. ``resident_shards`` are in VRAM now; ``demoted_shards``
-    were planned to be and did not fit. Counters run from the start of the process."""
+    """What the device counts, from the start of the process.
+
+    ``ledger_bytes`` by kind is what was handed out; ``device_bytes`` is what the device itself reports
+    as taken, 0 where it reports nothing. ``resident_shards`` are in VRAM now; ``demoted_shards`` were
+    planned to be and did not fit.
+    """
 
     budget_bytes: int
     ledger_bytes: Mapping[str, int]

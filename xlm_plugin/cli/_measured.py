@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def measured_lines(device: Device, completion: Completion, stats: DeviceStats) -> Iterator[str]:
     """Yield the memory that was promised, counted and taken, the traffic, and the speeds."""
     ledger_bytes = sum(stats.ledger_bytes.values())
+    taken = format_bytes(stats.device_bytes) if stats.device_bytes else "does not say what it holds"
     yield (
         f"budget {format_bytes(stats.budget_bytes)}, ledger {format_bytes(ledger_bytes)}, "
-        f"{shown_name(device)} {format_bytes(stats.device_bytes)}"
+        f"{shown_name(device)} {taken}"
     )
     yield f"over the link {format_bytes(stats.link_bytes)}, waited for it {stats.wait_seconds:.2f} s"
     yield f"under the plan: {speeds(device, completion)}"
