@@ -131,8 +131,9 @@ def _roots() -> list[Path]:
     session = os.environ.get("XDG_RUNTIME_DIR")
     ours = f"xlm-{os.getuid()}"
     roots = [Path(session) / "xlm"] if session and os.access(session, os.W_OK) else []
-    roots += [Path(tempfile.gettempdir()) / ours, Path("/tmp") / ours]
-    return [root for root in dict.fromkeys(roots) if len(str(root)) <= _ROOT_CHARACTERS]
+    roots.append(Path(tempfile.gettempdir()) / ours)
+    short = [root for root in roots if len(str(root)) <= _ROOT_CHARACTERS]
+    return short or [Path("/tmp") / ours]
 
 
 def _records(root: Path) -> Iterator[tuple[Path, EngineRecord | None]]:
