@@ -43,7 +43,7 @@ def planned_spec(
     directory = runtime.new_directory()
     host, port = options.host, options.port or _free_port(options.host)
     environment = {
-        "GGML_BACKEND_PATH": str(engine.library),
+        **_base_environment(engine),
         "XLM_PLAN": str(directory / runtime.PLAN),
         "XLM_DEVICE": plan.device,
         "XLM_SOCKET": str(directory / runtime.SOCKET),
@@ -66,7 +66,7 @@ def stock_spec(engine: InstalledEngine, plan: Plan, model: ModelGraph, options: 
     batches. An emulated device is made large enough for the whole model.
     """
     host, port = options.host, options.port or _free_port(options.host)
-    environment = {"GGML_BACKEND_PATH": str(engine.library)}
+    environment = _base_environment(engine)
     if plan.emulated:
         environment |= _emulated(plan.budget_bytes + 2 * model.weight_bytes, options)
     overrides = _cpu_overrides(plan)
@@ -107,6 +107,11 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
         # Repacked weights have other kernels, and a warm-up would count as steps.
         arguments += ["--no-repack", "--no-warmup"]
     return [*arguments, *options.extra_arguments]
+
+
+def _base_environment(engine: InstalledEngine) -> dict[str, str]:
+    # CUDA numbers cards by speed unless told otherwise; the driver's own tools number them by place.
+    return {"GGML_BACKEND_PATH": str(engine.library), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def _emulated(memory_bytes: int, options: LaunchOptions) -> dict[str, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Invoke = Callable[..., Result]
 
-CORE = ["inspect", "plan", "run", "serve", "plugins", "doctor"]
+CORE = ["inspect", "plan", "run", "serve", "plugins", "bench", "doctor"]
 
 
 class Commands:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from xlm_plugin.errors import PluginError, UsageError
@@ -91,3 +93,8 @@ def test_auto_means_nothing_for_an_emulated_device() -> None:
 def test_auto_needs_free_memory() -> None:
     with pytest.raises(UsageError, match=r"no memory free \(of 8.00 GiB\)"):
         budget_for(fake_device(free_bytes=0))
+
+
+def test_a_sleeping_device_is_not_woken_to_find_a_budget() -> None:
+    with pytest.raises(UsageError, match="is asleep"):
+        budget_for(replace(fake_device(), asleep=True))

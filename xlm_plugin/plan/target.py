@@ -96,6 +96,11 @@ def budget_for(device: Device, vram: str = "auto") -> int:
             f"The emulated device {device.name} has no memory of its own to take a share of.",
             "Give a budget, such as --vram 6GiB.",
         )
+    if device.asleep:
+        raise UsageError(
+            f"The device {device.name} is asleep, and is not woken to ask how much memory is free.",
+            "Give a budget, such as --vram 6GiB.",
+        )
     budget_bytes = device.free_bytes - min(MARGIN_BYTES, int(device.free_bytes * MARGIN_SHARE))
     if budget_bytes <= 0:
         raise UsageError(

@@ -18,6 +18,7 @@ from xlm_llamacpp.engine.progress import terminal_progress
 from xlm_llamacpp.engine.recipe import VARIANTS, Recipe, Variant, recipe_for
 from xlm_llamacpp.engine.source import apply_patches, fetch, unpack
 from xlm_llamacpp.engine.toolchain import PACKAGES, Toolchain, default_variant, find_toolchain
+from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import EngineError
 from xlm_plugin.units import GIB, format_bytes
 
@@ -58,7 +59,7 @@ def _variant_in_use(version: str | None) -> Variant:
 
 
 def _build(recipe: Recipe, progress: Progress) -> InstalledEngine:
-    toolchain = find_toolchain(recipe.variant, patching=bool(recipe.patches), cache=store.cache_root())
+    toolchain = find_toolchain(recipe.variant, patching=bool(recipe.patches), cache=cache_root())
     root = store.engine_root(recipe.name)
     root.mkdir(parents=True, exist_ok=True)
     with (root / store.LOG).open("w", encoding="utf-8") as stream:

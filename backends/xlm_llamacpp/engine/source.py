@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from xlm_llamacpp.engine import store
 from xlm_llamacpp.engine.failure import build_error
 from xlm_llamacpp.engine.toolchain import which
+from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import EngineError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def fetch(release: Release, log: BuildLog) -> Path:
 
     Raises EngineError without a network, or for a wrong hash: the file is then removed.
     """
-    folder = store.cache_root() / "sources"
+    folder = cache_root() / "sources"
     archive = folder / release.archive
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)

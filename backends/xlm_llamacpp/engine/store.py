@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 STATE = "engine.json"
 SOURCE = "src"
@@ -34,15 +34,6 @@ class EngineState:
     source: str | None = None
     build: str | None = None
     native: str | None = None
-
-
-def cache_root() -> Path:
-    """Return the cache folder: ``$XLM_CACHE``, else the user's own."""
-    if folder := os.environ.get("XLM_CACHE"):
-        return Path(folder).expanduser().absolute()
-    import platformdirs
-
-    return platformdirs.user_cache_path("xlm-plugin")
 
 
 def engine_root(name: str) -> Path:
