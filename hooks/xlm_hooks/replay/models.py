@@ -1,0 +1,140 @@
+"""The models of the published tables, from their dimensions alone."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+from xlm_plugin.model.cache import CacheRule, LayerCache
+from xlm_plugin.model.graph import ModelGraph, Shape, Shard, ShardKind, Tensor
+
+_HEAD = 128
+
+
+def nemo_8b() -> ModelGraph:
+    """Return Mistral-NeMo-Minitron-8B in F16: 40 layers, 15.7 GiB."""
+    return _transformer(
+        "nemo8b", "F16", 16, layers=40, width=4096, heads=32, kv_heads=8, ffn=11520, vocabulary=131072
+    )
+
+
+def qwen3_235b() -> ModelGraph:
+    """Return Qwen3-235B-A22B in Q2_K: 94 layers, 77 GB."""
+    return _transformer(
+        "qwen3-235b-a22b",
+        "Q2_K",
+        2.625,
+        layers=94,
+        width=4096,
+        heads=64,
+        kv_heads=4,
+        ffn=1536,
+        vocabulary=151936,
+        experts=128,
+        experts_used=8,
+    )
+
+
+def qwen3_30b() -> ModelGraph:
+    """Return Qwen3-30B-A3B in Q4_0."""
+    return _transformer(
+        "qwen3-30b-a3b",
+        "Q4_0",
+        4.5,
+        layers=48,
+        width=2048,
+        heads=32,
+        kv_heads=4,
+        ffn=768,
+        vocabulary=151936,
+        experts=128,
+        experts_used=8,
+    )
+
+
+def _transformer(
+    name: str,
+    type_: str,
+    bits: float,
+    *,
+    layers: int,
+    width: int,
+    heads: int,
+    kv_heads: int,
+    ffn: int,
+    vocabulary: int,
+    experts: int = 0,
+    experts_used: int = 0,
+) -> ModelGraph:
+    """Return a llama-like model of which all matrices have one type of ``bits`` a weight."""
+
+    def matrix(called: str, *shape: int) -> Tensor:
+        return Tensor(f"{called}.weight", type_, shape, int(prod(shape) * bits / 8), movable=True)
+
+    def small(called: str, *shape: int) -> Tensor:
+        return Tensor(f"{called}.weight", "F32", shape, 4 * prod(shape), movable=False)
+
+    def shard(called: str, kind: ShardKind, layer: int | None, *tensors: Tensor, share: float = 1.0) -> Shard:
+        moving = [tensor for tensor in tensors if tensor.movable]
+        resting_bytes = sum(tensor.bytes for tensor in tensors if not tensor.movable)
+        return Shard(
+            called,
+            kind,
+            layer,
+            tensors,
+            flops_per_token=int(2 * share * sum(tensor.parameters for tensor in moving)),
+            active_bytes=resting_bytes + int(share * sum(tensor.bytes for tensor in moving)),
+        )
+
+    def attention(layer: int) -> Shard:
+        at, query, key = f"blk.{layer}.attn", heads * _HEAD, kv_heads * _HEAD
+        return shard(
+            at,
+            "attn",
+            layer,
+            small(f"{at}_norm", width),
+            matrix(f"{at}_q", width, query),
+            matrix(f"{at}_k", width, key),
+            matrix(f"{at}_v", width, key),
+            matrix(f"{at}_output", query, width),
+        )
+
+    def feed_forward(layer: int) -> Shard:
+        at = f"blk.{layer}.ffn"
+        if not experts:
+            matrices = (
+                matrix(f"{at}_gate", width, ffn),
+                matrix(f"{at}_up", width, ffn),
+                matrix(f"{at}_down", ffn, width),
+            )
+            return shard(at, "ffn", layer, small(f"{at}_norm", width), *matrices)
+        return shard(
+            f"blk.{layer}.experts",
+            "experts",
+            layer,
+            small(f"{at}_norm", width),
+            small(f"{at}_gate_inp", width, experts),
+            matrix(f"{at}_gate_exps", width, ffn, experts),
+            matrix(f"{at}_up_exps", width, ffn, experts),
+            matrix(f"{at}_down_exps", ffn, width, experts),
+            share=experts_used / experts,
+        )
+
+    embedding = matrix("token_embd", width, vocabulary)
+    head = shard("output", "output", None, small("output_norm", width), matrix("output", width, vocabulary))
+    layered = (each for layer in range(layers) for each in (attention(layer), feed_forward(layer)))
+    table = Shard("token_embd", "token_embd", None, (embedding,), 0, embedding.bytes // vocabulary, "host")
+    return ModelGraph(
+        name=name,
+        architecture="qwen3moe" if experts else "llama",
+        format="gguf",
+        path=Path(f"{name}.gguf"),
+        files=(),
+        fingerprint=f"published:{name}",
+        file_bytes=0,
+        shape=Shape(layers, width, ffn, heads, vocabulary, 131072, experts, experts_used),
+        shards=(table, *layered, head),
+        cache=CacheRule(
+            tuple(LayerCache(layer, kv_heads * _HEAD, kv_heads * _HEAD) for layer in range(layers))
+        ),
+    )

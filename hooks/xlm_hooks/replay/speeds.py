@@ -1,0 +1,132 @@
+"""The published speeds, predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xlm_hooks.replay.placement import Placed, pipelined, placeable, whole_layers
+from xlm_hooks.replay.published import (
+    BUDGETS_GIB,
+    MODELS,
+    PIPELINED,
+    WHOLE_LAYER_BUDGETS_GIB,
+    WHOLE_LAYERS,
+)
+from xlm_plugin.plan.simulate import CPU, STREAM, simulate_step
+from xlm_plugin.plan.step_costs import CostModel, StepLoad
+from xlm_plugin.units import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from xlm_plugin.machine.rates import Rates
+
+_UBATCH_TOKENS = 1024
+# Published speeds that differ by less are one speed, measured twice.
+_SAME = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One published number and the one predicted for it."""
+
+    model: str
+    context_tokens: int
+    budget_gib: int
+    published: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Relative error of the prediction."""
+        return abs(self.predicted / self.published - 1)
+
+
+def decode_cells(rates: Rates) -> list[Cell]:
+    """Return tokens/s in decode with pipelined sharding."""
+    return [
+        Cell(
+            name,
+            tokens,
+            gib,
+            speed,
+            _decode_tokens_per_s(costs, tokens, pipelined(costs.model, tokens, gib * GIB)),
+        )
+        for (name, tokens), (speeds, _) in PIPELINED.items()
+        for costs in [_cost_model(name, rates)]
+        for gib, speed in zip(BUDGETS_GIB, speeds, strict=True)
+    ]
+
+
+def whole_layer_cells(rates: Rates) -> list[Cell]:
+    """Return tokens/s in decode of the stock engine."""
+    return [
+        Cell(
+            name,
+            tokens,
+            gib,
+            speed,
+            _decode_tokens_per_s(costs, tokens, whole_layers(costs.model, tokens, gib * GIB)),
+        )
+        for (name, tokens), speeds in WHOLE_LAYERS.items()
+        for costs in [_cost_model(name, rates)]
+        for gib, speed in zip(WHOLE_LAYER_BUDGETS_GIB, speeds, strict=True)
+    ]
+
+
+def first_token_cells(rates: Rates) -> list[Cell]:
+    """Return seconds to the first token with pipelined sharding: whatever is not resident streams."""
+    return [
+        Cell(
+            name,
+            tokens,
+            gib,
+            seconds,
+            _prefill_seconds(costs, tokens, pipelined(costs.model, tokens, gib * GIB)),
+        )
+        for (name, tokens), (_, waits) in PIPELINED.items()
+        for costs in [_cost_model(name, rates)]
+        for gib, seconds in zip(BUDGETS_GIB, waits, strict=True)
+    ]
+
+
+def median_error(cells: Iterable[Cell]) -> float:
+    """Return the median relative error."""
+    return median(cell.error for cell in cells)
+
+
+def kendall_tau(cells: Sequence[Cell]) -> float:
+    """Return Kendall's rank correlation over budgets, of pairs at one context that differ as published."""
+    agreements = list(_agreements(cells))
+    return sum(agreements) / len(agreements)
+
+
+def _agreements(cells: Sequence[Cell]) -> Iterator[int]:
+    for one, other in combinations(cells, 2):
+        if one.context_tokens != other.context_tokens or one.model != other.model:
+            continue
+        if abs(one.published / other.published - 1) > _SAME:
+            yield 1 if (one.published - other.published) * (one.predicted - other.predicted) > 0 else -1
+
+
+def _cost_model(name: str, rates: Rates) -> CostModel:
+    model = MODELS[name]()
+    return CostModel(model, placeable(model), rates)
+
+
+def _decode_tokens_per_s(costs: CostModel, context_tokens: int, placed: Placed) -> float:
+    step = simulate_step(
+        costs.costs(StepLoad(1, context_tokens)), placed.placements, host_cache=placed.host_cache
+    )
+    return 1 / step.step_seconds
+
+
+def _prefill_seconds(costs: CostModel, context_tokens: int, placed: Placed) -> float:
+    streaming = np.where(placed.placements == CPU, STREAM, placed.placements)
+    loads = (StepLoad(_UBATCH_TOKENS, done) for done in range(0, context_tokens, _UBATCH_TOKENS))
+    return sum(simulate_step(costs.costs(load), streaming).step_seconds for load in loads)
