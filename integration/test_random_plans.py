@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PLANS, PLANS_IN_FULL = 3, 23
 # About 50, 10 and 2 tokens: each step size meets another tier.
 PROMPTS = (PROMPT, "Once upon a time there was a small robot", "Hi there")
+NEW_TOKENS = 24
 CONTEXT = PlannedContext(tokens=512, ubatch_tokens=64)
 
 
@@ -46,7 +47,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def one_thread(runner: Runner) -> Runner:
-    return replace(runner, new_tokens=24, threads=1)
+    fast_link = replace(runner.device, link_bytes_per_s=64e9)
+    return replace(runner, device=fast_link, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def test_a_random_plan_under_a_changing_budget_says_what_stock_says(
 
 def say(engine: ServerProcess, prompt: str) -> Said:
     """Return the tokens that ``engine`` adds to ``prompt``, and their log-probabilities."""
-    completion = engine.complete(prompt, 24)
+    completion = engine.complete(prompt, NEW_TOKENS)
     return completion.tokens, completion.logprobs
 
 

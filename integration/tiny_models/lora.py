@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 RANK = 8
 
 
-def write_tiny_lora(path: Path, model: ModelGraph) -> None:
+def write_tiny_lora(path: Path, model: ModelGraph, *, seed: int = 0) -> None:
     """Write an adapter of every matrix that a plan may move, but for the output head, to ``path``."""
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(seed)
     part = path.with_suffix(".part")
     writer = gguf.GGUFWriter(part, model.architecture)
     writer.add_type(gguf.GGUFType.ADAPTER)
