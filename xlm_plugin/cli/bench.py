@@ -75,7 +75,6 @@ def _document(device: Device, bench: DeviceBench) -> dict[str, object]:
 def _print(device: Device, bench: DeviceBench) -> None:
     from rich.table import Table
 
-
     table = Table(
         title=f"streamed steps on {device.name}{' (emulated)' if device.emulated else ''}", box=None
     )
