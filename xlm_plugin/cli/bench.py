@@ -24,11 +24,19 @@ def command() -> None:
 
 @command.command("device")
 @click.argument("model", default="demo")
-@click.option("--ctx", type=click.IntRange(min=1), default=1024, metavar="TOKENS", help="[default: 1024]")
-@click.option("--ubatch", type=click.IntRange(min=1), default=64, metavar="TOKENS", help="[default: 64]")
+@click.option(
+    "--ctx", type=click.IntRange(min=1), default=1024, metavar="TOKENS", help="Context. [default: 1024]"
+)
+@click.option(
+    "--ubatch", type=click.IntRange(min=1), default=64, metavar="TOKENS", help="Largest step. [default: 64]"
+)
 @click.option("--device", metavar="NAME", help="A device of this machine, or emulated[:GBps].")
-@click.option("--threads", type=click.IntRange(min=1), default=1, metavar="N", help="[default: 1]")
-@click.option("--rounds", type=click.IntRange(min=1), default=5, metavar="N", help="[default: 5]")
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=1, metavar="N", help="CPU threads. [default: 1]"
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=5, metavar="N", help="Runs of each. [default: 5]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def device_command(
     model: str, ctx: int, ubatch: int, device: str | None, threads: int, rounds: int, as_json: bool
