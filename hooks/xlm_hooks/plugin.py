@@ -1,4 +1,4 @@
-"""The built-in plugin: the first planner, its strategies, and what this machine is."""
+"""The built-in plugin: the planner, its strategies, and what this machine is."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def xlm_plan(
     objective: Objective,
     strategies: Sequence[Strategy],
 ) -> Plan:
-    """Plan by rules of thumb. Raises DoesNotFitError where nothing fits ``budget``."""
-    from xlm_hooks.planner.first import first_plan
+    """Plan by simulation. Raises DoesNotFitError where nothing fits ``budget``."""
+    from xlm_hooks.planner.best import Planner
 
-    return first_plan(model, profile, context, budget, objective, strategies)
+    return Planner(model, profile, context, objective, strategies).plan(budget)
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""The first planner, asked with few words."""
+"""The planner, asked with few words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from xlm_hooks.planner.first import first_plan
+from xlm_hooks.planner.best import Planner
 from xlm_hooks.planner.fixed import fixed_ledger
 from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
 from xlm_plugin.machine.profile import Profile
@@ -37,7 +37,8 @@ def plan_model(
     """Return a plan with ``weights_bytes`` for weights and staging, beyond what the engine needs anyway."""
     machine = machine or fake_machine()
     fixed_bytes = fixed_ledger(model, context, machine.device or fake_device()).total_bytes
-    return first_plan(model, Profile(machine), context, fixed_bytes + weights_bytes, objective, strategies)
+    planner = Planner(model, Profile(machine), context, objective, strategies)
+    return planner.plan(fixed_bytes + weights_bytes)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What holds for every plan of the first planner."""
+"""What holds for every plan."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
 from xlm_plugin.errors import DoesNotFitError
+from xlm_plugin.plan.workload import typical_workload
 from xlm_plugin.testing import fake_device, fake_machine, tiny_model
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def planned(plan: Planner, model: ModelGraph, share: float, **how: Any) -> Plan 
         return None
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(model=MODELS, machine=MACHINES, objective=OBJECTIVES, strategies=STRATEGIES, share=SHARES)
 def test_a_plan_stays_within_its_budget_and_places_every_tensor_once(
     plan: Planner, model: ModelGraph, machine: Machine, objective: Any, strategies: Any, share: float
@@ -73,7 +74,7 @@ def test_a_plan_stays_within_its_budget_and_places_every_tensor_once(
         assert {name for name, place in tier.placements.items() if place == "pin"} == made.resident
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(
     model=MODELS,
     machine=MACHINES,
@@ -81,7 +82,7 @@ def test_a_plan_stays_within_its_budget_and_places_every_tensor_once(
     strategies=STRATEGIES,
     shares=st.tuples(SHARES, SHARES),
 )
-def test_c29_more_budget_never_plans_fewer_resident_bytes(
+def test_c29_more_budget_never_predicts_slower(
     plan: Planner,
     model: ModelGraph,
     machine: Machine,
@@ -93,7 +94,14 @@ def test_c29_more_budget_never_plans_fewer_resident_bytes(
     less, more = (planned(plan, model, share, **how) for share in sorted(shares))
     if less is not None:
         assert more is not None
-        assert less.ledger.resident_weight_bytes <= more.ledger.resident_weight_bytes
+        # Where everything fits the engine is left alone, even with a toy that the CPU would be quicker at.
+        assert more.is_stock or seconds(more, objective) <= seconds(less, objective) * (1 + 1e-9)
+
+
+def seconds(plan: Plan, objective: Any) -> float:
+    """Return what the workload takes by the plan's own predictions."""
+    steps = typical_workload(plan.context).steps(objective)
+    return sum(plan.tier_for(tokens).prediction.step_seconds * count for tokens, count in steps.items())
 
 
 def shuffled(model: ModelGraph, seed: int) -> ModelGraph:
@@ -105,7 +113,7 @@ def shuffled(model: ModelGraph, seed: int) -> ModelGraph:
     return replace(model, shards=tuple(reorder(shard) for shard in model.shards))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(model=MODELS, share=SHARES, seed=st.integers(0, 99))
 def test_the_order_of_tensors_in_the_file_does_not_matter(
     plan: Planner, model: ModelGraph, share: float, seed: int

@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static, Stock, least_streamed_tokens
+from xlm_hooks.planner.patterns import EVERYTHING, MIXES, NOTHING, least_streamed_tokens
+from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static, Stock, patterns_of
 from xlm_plugin.machine.rates import Rates
 from xlm_plugin.plan.padding import device_bytes
+from xlm_plugin.plan.simulate import codes, simulate_step
+from xlm_plugin.plan.step_costs import CostModel, StepLoad
 from xlm_plugin.plan.strategy import TierSetting
 from xlm_plugin.testing import tiny_model
 from xlm_plugin.units import GIB
 
-SHARDS = tuple(shard for shard in tiny_model().shards if shard.home == "device")
+if TYPE_CHECKING:
+    from xlm_plugin.model.graph import ModelGraph, Shard
+
+MODEL = tiny_model()
+SHARDS = tuple(shard for shard in MODEL.shards if shard.home == "device")
 NAMES = frozenset(shard.name for shard in SHARDS)
 RATES = Rates(
     link_bytes_per_s=10e9,
     device_bytes_per_s=1e12,
     device_flops_per_s=1e14,
     host_bytes_per_s=20e9,
-    host_attention_bytes_per_s=20e9,
     host_experts_bytes_per_s=20e9,
+    host_attention_bytes_per_s=20e9,
     host_flops_per_s=1e11,
     crossing_seconds=0.0,
 )
-DECODE = TierSetting(new_tokens=1, resident=frozenset({"output"}), slot_bytes=GIB, rates=RATES)
-PREFILL = replace(DECODE, new_tokens=512)
 
 
-def experts(count: int, used: int) -> tuple[TierSetting, str]:
-    """Return a prefill of the fewest tokens in which experts stream, and the shard's name."""
-    model = tiny_model(layers=1, experts=count, experts_used=used)
-    shard = next(shard for shard in model.shards if shard.kind == "experts")
-    return replace(DECODE, new_tokens=least_streamed_tokens(shard)), shard.name
+def placeable(model: ModelGraph) -> tuple[Shard, ...]:
+    return tuple(shard for shard in model.shards if shard.home == "device")
+
+
+def setting(
+    new_tokens: int, model: ModelGraph = MODEL, rates: Rates = RATES, slot_bytes: int = GIB
+) -> TierSetting:
+    costs = CostModel(model, placeable(model), rates).costs(StepLoad(new_tokens))
+    return TierSetting(new_tokens, frozenset({"output"}), slot_bytes, 2, costs)
+
+
+DECODE = setting(1)
+PREFILL = setting(512)
 
 
 def test_stock_applies_only_where_everything_is_resident() -> None:
@@ -55,22 +69,29 @@ def test_static_runs_the_rest_on_the_cpu() -> None:
     assert Static().place(SHARDS, PREFILL) == {**dict.fromkeys(NAMES, "cpu"), "output": "pin"}
 
 
-def test_dynamic_runs_decode_on_the_cpu_where_memory_is_faster_than_the_link() -> None:
-    assert Dynamic().place(SHARDS, DECODE) == {**dict.fromkeys(NAMES, "cpu"), "output": "pin"}
+def test_dynamic_is_never_slower_than_static_or_gpu_only() -> None:
+    for tier in (DECODE, PREFILL):
+        seconds = {
+            strategy.name: simulate_step(tier.costs, codes(SHARDS, placed)).step_seconds
+            for strategy in (Dynamic(), Static(), GpuOnly())
+            if (placed := strategy.place(SHARDS, tier))
+        }
+        assert seconds["dynamic"] == min(seconds.values())
 
 
-def test_dynamic_runs_decode_on_the_cpu_where_memory_is_as_fast_as_the_link() -> None:
-    even = replace(DECODE, rates=replace(RATES, link_bytes_per_s=RATES.host_bytes_per_s))
-    assert Dynamic().place(SHARDS, even)["blk.0.ffn"] == "cpu"
+def test_dynamic_streams_what_hides_behind_the_cpus_work_and_no_more() -> None:
+    placed = list(Dynamic().place(SHARDS, DECODE).values())
+    assert {"cpu", "stream"} < set(placed)
 
 
-def test_dynamic_streams_decode_over_a_link_faster_than_memory() -> None:
-    fast = replace(DECODE, rates=replace(RATES, link_bytes_per_s=50e9))
-    assert Dynamic().place(SHARDS, fast)["blk.0.ffn"] == "stream"
+def test_dynamic_runs_decode_on_the_cpu_behind_a_thin_link() -> None:
+    thin = setting(1, rates=replace(RATES, link_bytes_per_s=0.1e9))
+    assert Dynamic().place(SHARDS, thin) == {**dict.fromkeys(NAMES, "cpu"), "output": "pin"}
 
 
-def test_dynamic_streams_dense_shards_in_prefill() -> None:
-    assert Dynamic().place(SHARDS, PREFILL) == {**dict.fromkeys(NAMES, "stream"), "output": "pin"}
+def test_dynamic_streams_all_over_a_link_much_faster_than_memory() -> None:
+    for tier in (setting(1, rates=replace(RATES, link_bytes_per_s=500e9)), PREFILL):
+        assert Dynamic().place(SHARDS, tier) == {**dict.fromkeys(NAMES, "stream"), "output": "pin"}
 
 
 def test_dynamic_runs_what_no_slot_holds_on_the_cpu() -> None:
@@ -81,8 +102,15 @@ def test_dynamic_runs_what_no_slot_holds_on_the_cpu() -> None:
     ("count", "used", "tokens"), [(256, 8, 1024), (128, 4, 1024), (128, 8, 512), (8, 2, 128)]
 )
 def test_c45_experts_stream_from_32_tokens_for_each_expert(count: int, used: int, tokens: int) -> None:
-    enough, name = experts(count, used)
-    shards = tiny_model(layers=1, experts=count, experts_used=used).shards
-    assert enough.new_tokens == tokens
-    assert Dynamic().place(shards, enough)[name] == "stream"
-    assert Dynamic().place(shards, replace(enough, new_tokens=tokens - 1))[name] == "cpu"
+    model = tiny_model(layers=1, experts=count, experts_used=used)
+    shards = placeable(model)
+    experts = next(shard for shard in shards if shard.kind == "experts")
+    assert least_streamed_tokens(experts) == tokens
+    assert Dynamic().place(shards, setting(tokens, model))[experts.name] == "stream"
+    assert Dynamic().place(shards, setting(tokens - 1, model))[experts.name] == "cpu"
+
+
+def test_the_search_tries_what_the_strategies_would() -> None:
+    assert patterns_of([Static()]) == (NOTHING,)
+    assert patterns_of([Stock(), Dynamic(), GpuOnly()]) == (NOTHING, *MIXES, EVERYTHING)
+    assert set(patterns_of([Stock()])) == {EVERYTHING, NOTHING, *MIXES}

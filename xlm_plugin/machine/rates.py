@@ -23,6 +23,8 @@ DEVICE_FLOPS_PER_S = 90e12
 LINK_BYTES_PER_S = 25e9
 CROSSING_SECONDS = 305e-6
 LAYER_SECONDS = 52e-6
+# A crossing to an emulated device is a cut in the engine's graph: threads are handed over.
+EMULATED_CROSSING_SECONDS = 20e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Rates:
 def described_rates(host: Host, device: Device) -> Rates:
     """Return rates from rules of thumb; nothing is measured.
 
-    An emulated device computes with the host's rates, and reaching it costs only its link.
+    An emulated device computes with the host's rates.
     """
     host_flops_per_s = HOST_FLOPS_PER_S_PER_THREAD * max(1, host.threads)
     emulated = device.emulated
@@ -63,6 +65,6 @@ def described_rates(host: Host, device: Device) -> Rates:
         host_experts_bytes_per_s=HOST_BYTES_PER_S * HOST_EXPERTS_SHARE,
         host_attention_bytes_per_s=HOST_BYTES_PER_S * HOST_ATTENTION_SHARE,
         host_flops_per_s=host_flops_per_s,
-        crossing_seconds=0.0 if emulated else CROSSING_SECONDS,
+        crossing_seconds=EMULATED_CROSSING_SECONDS if emulated else CROSSING_SECONDS,
         layer_seconds=0.0 if emulated else LAYER_SECONDS,
     )

@@ -98,22 +98,48 @@ def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Fl
     KV cache lies in host memory, where the CPU attends over it. ``costs`` may have a row for each of the
     batch.
     """
-    on_host = placements == CPU
+    busy = busy_seconds(costs, placements, host_cache)
     streams = placements == STREAM
+    copy = np.broadcast_to(costs.copy, placements.shape)
+    work = busy.device + busy.host + busy.crossing
+    return Steps(
+        step_seconds=_clock(work, copy, streams, _lost_share(costs, placements == CPU), slots),
+        link_bytes=np.where(streams, costs.copy_bytes, 0.0).sum(axis=1),
+        link_seconds=busy.link.sum(axis=1),
+        device_seconds=busy.device.sum(axis=1),
+        host_seconds=busy.host.sum(axis=1),
+        crossing_seconds=busy.crossing.sum(axis=1),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Seconds (batch x shards) that each resource spends on each shard, before anything waits."""
+
+    link: Floats
+    device: Floats
+    host: Floats
+    crossing: Floats
+
+    @property
+    def least_seconds(self) -> Floats:
+        """A bound (batch) that no step is shorter than: the copies alone, and all the rest in turn."""
+        computing = (self.device + self.host + self.crossing).sum(axis=1)
+        least: Floats = np.maximum(self.link.sum(axis=1), computing)
+        return least
+
+
+def busy_seconds(costs: StepCosts, placements: Codes, host_cache: Flags | None = None) -> Busy:
+    """Return how long each resource is busy. See ``simulate`` for the arguments."""
+    on_host = placements == CPU
     cache_on_host = (
         np.zeros_like(on_host) if host_cache is None else np.broadcast_to(host_cache, on_host.shape)
     )
-    device = np.where(on_host, 0.0, costs.device) + np.where(cache_on_host, 0.0, costs.device_cache)
-    host = np.where(on_host, costs.host, 0.0) + np.where(cache_on_host, costs.host_cache, 0.0)
-    crossing = costs.rates.crossing_seconds * _crossings(costs, on_host, cache_on_host)
-    copy = np.broadcast_to(costs.copy, placements.shape)
-    return Steps(
-        step_seconds=_clock(device + host + crossing, copy, streams, _lost_share(costs, on_host), slots),
-        link_bytes=np.where(streams, costs.copy_bytes, 0.0).sum(axis=1),
-        link_seconds=np.where(streams, copy, 0.0).sum(axis=1),
-        device_seconds=device.sum(axis=1),
-        host_seconds=host.sum(axis=1),
-        crossing_seconds=crossing.sum(axis=1),
+    return Busy(
+        link=np.where(placements == STREAM, costs.copy, 0.0),
+        device=np.where(on_host, 0.0, costs.device) + np.where(cache_on_host, 0.0, costs.device_cache),
+        host=np.where(on_host, costs.host, 0.0) + np.where(cache_on_host, costs.host_cache, 0.0),
+        crossing=costs.rates.crossing_seconds * _crossings(costs, on_host, cache_on_host),
     )
 
 

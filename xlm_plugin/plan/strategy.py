@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from xlm_plugin.machine.rates import Rates
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement
+    from xlm_plugin.plan.step_costs import StepCosts
 
 Objective = Literal["ttft", "tps", "e2e", "batch"]
 
@@ -19,14 +19,16 @@ Objective = Literal["ttft", "tps", "e2e", "batch"]
 class TierSetting:
     """What a strategy has to work with in one tier.
 
-    ``resident`` names the shards that are on the device already. A shard that takes more than
-    ``slot_bytes`` there cannot stream. ``new_tokens`` is the tier's upper bound.
+    ``resident`` names the shards that are on the device already. Staging has ``slots`` of ``slot_bytes``: a
+    shard that takes more on the device cannot stream. ``new_tokens`` is the tier's upper bound, ``costs``
+    are those of such a step, to simulate placements with (``xlm_plugin.plan.simulate``).
     """
 
     new_tokens: int
     resident: frozenset[str]
     slot_bytes: int
-    rates: Rates
+    slots: int
+    costs: StepCosts
 
 
 class Strategy(Protocol):

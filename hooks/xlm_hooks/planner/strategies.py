@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xlm_plugin.plan.cost import active_share, host_seconds, link_seconds
-from xlm_plugin.plan.padding import device_bytes
+import numpy as np
+
+from xlm_hooks.planner.patterns import EVERYTHING, MIXES, NOTHING, Filler
+from xlm_plugin.plan.simulate import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from xlm_hooks.planner.patterns import Pattern
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.document import Placement
     from xlm_plugin.plan.strategy import TierSetting
-
-# Copying whole experts pays once each of them serves about this many tokens of the step (ik_llama.cpp
-# pull request 520).
-TOKENS_PER_EXPERT = 32
 
 
 class Stock:
@@ -30,58 +29,49 @@ class Stock:
         return {shard.name: "pin" for shard in shards} if everything else None
 
 
-class GpuOnly:
+class _Patterned:
+    """Takes the best of its patterns."""
+
+    name: str
+    patterns: tuple[Pattern, ...]
+
+    def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
+        """Return a placement for every shard, or None where no pattern applies."""
+        filler = Filler(tuple(shards), setting.costs, setting.new_tokens, self.patterns)
+        resident = np.array([[shard.name in setting.resident for shard in shards]])
+        slot_bytes = np.array([setting.slot_bytes], dtype=float)
+        seconds, placements = filler.best(resident, slot_bytes, max(1, setting.slots))
+        if not np.isfinite(seconds[0]):
+            return None
+        return {shard.name: NAMES[code] for shard, code in zip(shards, placements[0], strict=True)}
+
+
+class GpuOnly(_Patterned):
     """Streams whatever is not resident; does not apply where a shard is larger than a slot."""
 
     name = "gpu_only"
-
-    def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
-        """Return pin or stream for every shard, or None."""
-        if any(shard.name not in setting.resident and not _fits_slot(shard, setting) for shard in shards):
-            return None
-        return {shard.name: "pin" if shard.name in setting.resident else "stream" for shard in shards}
+    patterns = (EVERYTHING,)
 
 
-class Static:
+class Static(_Patterned):
     """Runs whatever is not resident on the CPU."""
 
     name = "static"
-
-    def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
-        """Return pin or cpu for every shard."""
-        return {shard.name: "pin" if shard.name in setting.resident else "cpu" for shard in shards}
+    patterns = (NOTHING,)
 
 
-class Dynamic:
-    """Streams a shard that is not resident where its copy is shorter than the CPU's work on it.
+class Dynamic(_Patterned):
+    """Streams as much of what is not resident as hides behind the rest, which runs on the CPU.
 
     Routed experts stream only in steps of ``E/k * 32`` tokens and more: a copy moves all of them,
     the CPU reads just the selected ones.
     """
 
     name = "dynamic"
-
-    def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
-        """Return pin, stream or cpu for every shard."""
-        return {shard.name: _place(shard, setting) for shard in shards}
+    patterns = (NOTHING, *MIXES)
 
 
-def least_streamed_tokens(shard: Shard) -> int:
-    """Return the size of the smallest step in which a copy of the shard can pay."""
-    return round(TOKENS_PER_EXPERT / active_share(shard)) if shard.kind == "experts" else 1
-
-
-def _place(shard: Shard, setting: TierSetting) -> Placement:
-    if shard.name in setting.resident:
-        return "pin"
-    return "stream" if _fits_slot(shard, setting) and _is_worth_a_copy(shard, setting) else "cpu"
-
-
-def _fits_slot(shard: Shard, setting: TierSetting) -> bool:
-    return device_bytes(shard) <= setting.slot_bytes
-
-
-def _is_worth_a_copy(shard: Shard, setting: TierSetting) -> bool:
-    if setting.new_tokens < least_streamed_tokens(shard):
-        return False
-    return link_seconds(shard, setting.rates) < host_seconds(shard, setting.new_tokens, setting.rates)
+def patterns_of(strategies: Sequence[object]) -> tuple[Pattern, ...]:
+    """Return what the search may try: the patterns of ``strategies``, all of them where none has any."""
+    found = [pattern for strategy in strategies for pattern in getattr(strategy, "patterns", ())]
+    return tuple(dict.fromkeys(found)) or (EVERYTHING, NOTHING, *MIXES)

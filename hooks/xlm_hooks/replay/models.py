@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xlm_plugin.model.cache import CacheRule, LayerCache
 from xlm_plugin.model.graph import ModelGraph, Shape, Shard, ShardKind, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
 
 _HEAD = 128
 
@@ -52,6 +57,23 @@ def qwen3_30b() -> ModelGraph:
     )
 
 
+def random_model(random: Random, layers: int) -> ModelGraph:
+    """Return a dense model in F16 whose layers have FFNs of several widths."""
+    widths = [random.choice((2048, 4096, 8192, 14336)) for _ in range(layers)]
+    return _transformer(
+        "random",
+        "F16",
+        16,
+        layers=layers,
+        width=random.choice((1024, 2048, 4096)),
+        heads=16,
+        kv_heads=4,
+        ffn=widths[0],
+        vocabulary=random.choice((8192, 32768)),
+        ffn_widths=widths,
+    )
+
+
 def _transformer(
     name: str,
     type_: str,
@@ -65,8 +87,12 @@ def _transformer(
     vocabulary: int,
     experts: int = 0,
     experts_used: int = 0,
+    ffn_widths: Sequence[int] = (),
 ) -> ModelGraph:
-    """Return a llama-like model of which all matrices have one type of ``bits`` a weight."""
+    """Return a llama-like model of which all matrices have one type of ``bits`` a weight.
+
+    ``ffn_widths`` are those of each layer where they differ.
+    """
 
     def matrix(called: str, *shape: int) -> Tensor:
         return Tensor(f"{called}.weight", type_, shape, int(prod(shape) * bits / 8), movable=True)
@@ -102,10 +128,11 @@ def _transformer(
     def feed_forward(layer: int) -> Shard:
         at = f"blk.{layer}.ffn"
         if not experts:
+            inner = ffn_widths[layer] if ffn_widths else ffn
             matrices = (
-                matrix(f"{at}_gate", width, ffn),
-                matrix(f"{at}_up", width, ffn),
-                matrix(f"{at}_down", ffn, width),
+                matrix(f"{at}_gate", width, inner),
+                matrix(f"{at}_up", width, inner),
+                matrix(f"{at}_down", inner, width),
             )
             return shard(at, "ffn", layer, small(f"{at}_norm", width), *matrices)
         return shard(

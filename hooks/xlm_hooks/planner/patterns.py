@@ -1,0 +1,149 @@
+"""Which of the shards that are not resident stream: none, all, or an evenly spread share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xlm_plugin.plan.padding import device_bytes
+from xlm_plugin.plan.simulate import CPU, PIN, STREAM, busy_seconds, simulate
+from xlm_plugin.plan.step_costs import active_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xlm_plugin.model.graph import Shard
+    from xlm_plugin.plan.simulate import Codes, Flags
+    from xlm_plugin.plan.step_costs import Floats, StepCosts
+
+# Copying whole experts pays once each of them serves about this many tokens of the step (ik_llama.cpp
+# pull request 520).
+TOKENS_PER_EXPERT = 32
+# Where each shard is a large part of the model, an even share is too coarse.
+_POLISHED_SHARDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A share of what may stream, evenly spread; the rest runs on the CPU.
+
+    ``experts`` is whether routed experts may stream. ``whole`` patterns apply only where everything that is
+    not resident streams.
+    """
+
+    share: float
+    experts: bool = True
+    whole: bool = False
+
+
+NOTHING = Pattern(0.0)
+EVERYTHING = Pattern(1.0, whole=True)
+MIXES = tuple(
+    Pattern(eighths / 8, experts) for experts in (True, False) for eighths in (8, 7, 6, 5, 4, 3, 2, 1)
+)
+
+
+@dataclass(frozen=True)
+class Filler:
+    """Fills one tier: the shortest step that ``patterns`` give for a set of resident shards."""
+
+    shards: tuple[Shard, ...]
+    costs: StepCosts
+    new_tokens: int
+    patterns: Sequence[Pattern]
+
+    def placements(self, pattern: Pattern, resident: Flags, slot_bytes: Floats) -> tuple[Codes, Flags]:
+        """Return placements (batch x shards) and, for each row, whether the pattern applies."""
+        may = ~resident & (_sizes(self.shards) <= slot_bytes[:, np.newaxis])
+        if not pattern.whole:
+            may &= self._may_stream(experts=pattern.experts)
+        reached = may.cumsum(axis=1) * pattern.share
+        streams = may & (np.floor(reached) > np.floor(reached - pattern.share))
+        placements = np.where(resident, PIN, np.where(streams, STREAM, CPU)).astype(np.int8)
+        if not pattern.whole:
+            return placements, np.ones(len(resident), dtype=bool)
+        return placements, ~(placements == CPU).any(axis=1) & ~self._copies_too_early(placements)
+
+    def least_seconds(self, resident: Flags, slot_bytes: Floats) -> Floats:
+        """Return a bound (batch) that no step is shorter than, whatever the pattern.
+
+        A step is as long as the link or the computing takes, so as any weighted mean of the two, and that
+        is least where each shard for itself takes the better place.
+        """
+        may = _sizes(self.shards) <= slot_bytes[:, np.newaxis]
+        bounds = []
+        for weight in (0.0, 0.25, 0.5, 0.75):
+            device, host = (1 - weight) * self.costs.device, (1 - weight) * self.costs.host
+            either = np.minimum(device + weight * self.costs.copy, host)
+            rest = np.where(may, either, host)
+            bounds.append(
+                np.where(resident, device, rest).sum(axis=1) + (1 - weight) * self.costs.device_cache.sum()
+            )
+        least: Floats = np.maximum.reduce(bounds)
+        return least
+
+    def best(self, resident: Flags, slot_bytes: Floats, slots: int) -> tuple[Floats, Codes]:
+        """Return the seconds (batch) of the shortest step and its placements; infinite where none applies."""
+        seconds = np.full(len(resident), np.inf)
+        chosen = np.zeros(resident.shape, dtype=np.int8)
+        for pattern in self.patterns:
+            placements, applies = self.placements(pattern, resident, slot_bytes)
+            rows = np.flatnonzero(applies & (busy_seconds(self.costs, placements).least_seconds < seconds))
+            if not len(rows):
+                continue
+            found = simulate(self.costs, placements[rows], slots).step_seconds
+            better = found < seconds[rows]
+            seconds[rows[better]] = found[better]
+            chosen[rows[better]] = placements[rows[better]]
+        if len(self.shards) <= _POLISHED_SHARDS and MIXES[0] in self.patterns:
+            for start in (NOTHING, MIXES[0]):
+                placements, _ = self.placements(start, resident, slot_bytes)
+                found = self._descend(placements, slot_bytes, slots)
+                better = found < seconds
+                seconds[better], chosen[better] = found[better], placements[better]
+        return seconds, chosen
+
+    def _descend(self, placements: Codes, slot_bytes: Floats, slots: int) -> Floats:
+        """Let the shard that gains most change between streaming and the CPU, again and again, in place."""
+        seconds = simulate(self.costs, placements, slots).step_seconds
+        may = self._may_stream(experts=True) & (_sizes(self.shards) <= slot_bytes[:, np.newaxis])
+        for _ in self.shards:
+            rows, at = np.nonzero(may & (placements != PIN))
+            changed = placements[rows]
+            each = np.arange(len(rows))
+            changed[each, at] = STREAM + CPU - changed[each, at]
+            found = np.full(placements.shape, np.inf)
+            found[rows, at] = simulate(self.costs, changed, slots).step_seconds
+            best = found.argmin(axis=1)
+            better = np.flatnonzero(found[np.arange(len(found)), best] < seconds)
+            if not len(better):
+                break
+            seconds[better] = found[better, best[better]]
+            placements[better, best[better]] = STREAM + CPU - placements[better, best[better]]
+        return seconds
+
+    def _copies_too_early(self, placements: Codes) -> Flags:
+        """Return where experts would stream that do not pay yet, unless there is no other way."""
+        if all(pattern.whole for pattern in self.patterns):
+            return np.zeros(len(placements), dtype=bool)
+        early: Flags = ((placements == STREAM) & ~self._may_stream(experts=True)).any(axis=1)
+        return early
+
+    def _may_stream(self, *, experts: bool) -> Flags:
+        return np.array(
+            [
+                shard.kind != "experts" or (experts and self.new_tokens >= least_streamed_tokens(shard))
+                for shard in self.shards
+            ]
+        )
+
+
+def least_streamed_tokens(shard: Shard) -> int:
+    """Return the size of the smallest step in which a copy of the shard can pay."""
+    return round(TOKENS_PER_EXPERT / active_share(shard)) if shard.kind == "experts" else 1
+
+
+def _sizes(shards: Sequence[Shard]) -> Floats:
+    return np.array([float(device_bytes(shard)) for shard in shards])
