@@ -42,6 +42,11 @@ def xlm_commands(cli: click.Group) -> None:
 
 
 @hookspec
+def xlm_benchmarks(bench: click.Group) -> None:
+    """Add commands to ``xlm bench``."""
+
+
+@hookspec
 def xlm_models() -> Iterable[ModelDescriptor]:
     """Return models that have a name and are fetched when they are first used."""
 

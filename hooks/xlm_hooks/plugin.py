@@ -9,6 +9,8 @@ from xlm_plugin.hookspecs import hookimpl
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import click
+
     from xlm_plugin.machine.document import Machine
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 @hookimpl
 def xlm_strategies() -> Iterable[Strategy]:
     """Return dynamic, static and gpu_only."""
-    from xlm_hooks.planner.strategies import Dynamic, GpuOnly, Static
+    from xlm_hooks.planner.strategies import BUILT_IN
 
-    return (Dynamic(), Static(), GpuOnly())
+    return BUILT_IN
 
 
 @hookimpl
@@ -34,9 +36,17 @@ def xlm_plan(
     strategies: Sequence[Strategy],
 ) -> Plan:
     """Plan by simulation. Raises DoesNotFitError where nothing fits ``budget``."""
-    from xlm_hooks.planner.best import Planner
+    from xlm_hooks.planner.best import planner_of
 
-    return Planner(model, profile, context, objective, strategies).plan(budget)
+    return planner_of(model, profile, context, objective, tuple(strategies)).plan(budget)
+
+
+@hookimpl
+def xlm_benchmarks(bench: click.Group) -> None:
+    """Add the planner's."""
+    from xlm_hooks.replay.command import command
+
+    bench.add_command(command)
 
 
 @hookimpl

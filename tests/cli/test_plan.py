@@ -209,6 +209,16 @@ def test_a_described_machine_needs_no_device_and_is_named(
     assert "for a described machine, rtx3090-ddr4 (NVIDIA GeForce RTX 3090), with published rates" in shown
 
 
+def test_a_curve_shows_speed_against_the_budget_and_its_knee(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert xlm("tiny", "--ctx", "512", "--curve") == 0
+    assert re.search(r"MiB .* knee", capsys.readouterr().out)
+    assert xlm("tiny", "--ctx", "512", "--curve", "--json") == 0
+    curve = json.loads(capsys.readouterr().out)
+    assert curve["knee_budget_bytes"] in [point["budget_bytes"] for point in curve["points"]]
+
+
 def test_a_plan_without_predictions_is_shown_too() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     print_plan(console, tiny_plan(MODEL), MODEL)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xlm_hooks.replay.ladder import share_within_one
-from xlm_hooks.replay.models import nemo_8b, qwen3_30b, qwen3_235b
+from xlm_hooks.replay.models import llama_8b, llama_70b, nemo_8b, qwen3_30b, qwen3_235b
+from xlm_hooks.replay.offload import speed_share
 from xlm_hooks.replay.published import MACHINE, MODELS
 from xlm_hooks.replay.speeds import (
     decode_cells,
@@ -54,6 +55,15 @@ def test_budgets_rank_as_they_were_measured(name: str) -> None:
 def test_the_time_to_the_first_token_is_right_in_size() -> None:
     """No constant of it was fitted but the device's arithmetic, to one cell: the median error is 22 %."""
     assert median_error(FIRST_TOKEN) <= 0.23
+
+
+@pytest.mark.parametrize("name", ["p2-rtx5000ada", "p2-rtxa6000"])
+def test_at_90_percent_of_layers_a_70b_model_has_80_percent_of_its_speed(name: str) -> None:
+    """Within 5 points, by data sheets alone. An 8B model's published 60 % is missed: 81 and 86 % come out."""
+    rates = next(machine for machine in xlm_machines() if machine.name == name).profile().rates
+    assert rates
+    assert speed_share(llama_70b(), rates, 0.9) == pytest.approx(0.80, abs=0.05)
+    assert 0.80 < speed_share(llama_8b(), rates, 0.9) < 0.87
 
 
 def test_the_ladder_of_whole_layers_is_climbed_to_within_one() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from xlm_plugin.machine.document import Device, Host
     from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.curve import BudgetCurve
     from xlm_plugin.plan.document import Plan, PlannedContext
 
 DEFAULT_CONTEXT_TOKENS = 4096
@@ -125,6 +126,27 @@ def plan_model(ref: str, planning: PlanningOptions, machine: str | None = None) 
         click.echo(f"Warning: {warning}", err=True)
     plan = make_plan(manager, model, profile, context, budget_bytes, planning.objective, planning.strategy)
     return Planned(model, profile.machine.host, device, plan)
+
+
+def curve_of_model(
+    ref: str, planning: PlanningOptions, machine: str | None = None
+) -> tuple[ModelGraph, Device, BudgetCurve]:
+    """Return the model that ``ref`` names, the device and the speed against the budget."""
+    from xlm_plugin.model import read_model
+    from xlm_plugin.model.resolve import resolve_model
+    from xlm_plugin.plan.curve import budget_curve
+    from xlm_plugin.plan.target import choose_profile
+    from xlm_plugin.plugins import get_plugin_manager
+
+    manager = get_plugin_manager()
+    profile, device = choose_profile(manager, planning.device, machine)
+    model = read_model(resolve_model(ref))
+    context = planning.context(model)
+    return (
+        model,
+        device,
+        budget_curve(manager, model, profile, context, planning.objective, planning.strategy),
+    )
 
 
 def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget_bytes: int) -> Iterator[str]:

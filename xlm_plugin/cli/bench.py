@@ -9,15 +9,37 @@ import click
 
 from xlm_plugin.cli._output import out, print_json
 from xlm_plugin.cli._planning import PlanningOptions, plan_model
+from xlm_plugin.plugins import get_plugin_manager
 
 if TYPE_CHECKING:
     from xlm_plugin.cli._device_bench import DeviceBench
     from xlm_plugin.machine.document import Device
+    from xlm_plugin.plugins import PluginManager
 
 LINKS_GB_PER_S = (1.0, 2.0, 4.0, 16.0)
 
 
-@click.group("bench")
+class _Benchmarks(click.Group):
+    """A group with the core's benchmarks and those of plugins."""
+
+    _asked: PluginManager | None = None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._ask_plugins()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        self._ask_plugins()
+        return super().get_command(ctx, cmd_name)
+
+    def _ask_plugins(self) -> None:
+        manager = get_plugin_manager()
+        if manager is not self._asked:
+            self._asked = manager
+            manager.hook.xlm_benchmarks(bench=self)
+
+
+@click.group("bench", cls=_Benchmarks)
 def command() -> None:
     """Measure what is promised. Machines are noisy: each figure is a median of rounds in one run."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,6 +138,18 @@ class Planner:
             tiers=tiers,
             notes=_notes(model, self._profile, device, tiers),
         )
+
+
+@lru_cache(maxsize=1)
+def planner_of(
+    model: ModelGraph,
+    profile: Profile,
+    context: PlannedContext,
+    objective: Objective,
+    strategies: tuple[Strategy, ...],
+) -> Planner:
+    """Return the planner, the last one where it is asked for again: other budgets share its search."""
+    return Planner(model, profile, context, objective, strategies)
 
 
 def _placeable(model: ModelGraph) -> tuple[Shard, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,7 +57,7 @@ class Filler:
 
     def placements(self, pattern: Pattern, resident: Flags, slot_bytes: Floats) -> tuple[Codes, Flags]:
         """Return placements (batch x shards) and, for each row, whether the pattern applies."""
-        may = ~resident & (_sizes(self.shards) <= slot_bytes[:, np.newaxis])
+        may = ~resident & (self._sizes <= slot_bytes[:, np.newaxis])
         if not pattern.whole:
             may &= self._may_stream(experts=pattern.experts)
         reached = may.cumsum(axis=1) * pattern.share
@@ -72,7 +73,7 @@ class Filler:
         A step is as long as the link or the computing takes, so as any weighted mean of the two, and that
         is least where each shard for itself takes the better place.
         """
-        may = _sizes(self.shards) <= slot_bytes[:, np.newaxis]
+        may = self._sizes <= slot_bytes[:, np.newaxis]
         bounds = []
         for weight in (0.0, 0.25, 0.5, 0.75):
             device, host = (1 - weight) * self.costs.device, (1 - weight) * self.costs.host
@@ -88,7 +89,7 @@ class Filler:
         """Return the seconds (batch) of the shortest step and its placements; infinite where none applies."""
         seconds = np.full(len(resident), np.inf)
         chosen = np.zeros(resident.shape, dtype=np.int8)
-        for pattern in self.patterns:
+        for pattern in self._distinct:
             placements, applies = self.placements(pattern, resident, slot_bytes)
             rows = np.flatnonzero(applies & (busy_seconds(self.costs, placements).least_seconds < seconds))
             if not len(rows):
@@ -108,7 +109,7 @@ class Filler:
     def _descend(self, placements: Codes, slot_bytes: Floats, slots: int) -> Floats:
         """Let the shard that gains most change between streaming and the CPU, again and again, in place."""
         seconds = simulate(self.costs, placements, slots).step_seconds
-        may = self._may_stream(experts=True) & (_sizes(self.shards) <= slot_bytes[:, np.newaxis])
+        may = self._may_stream(experts=True) & (self._sizes <= slot_bytes[:, np.newaxis])
         for _ in self.shards:
             rows, at = np.nonzero(may & (placements != PIN))
             changed = placements[rows]
@@ -132,18 +133,28 @@ class Filler:
         return early
 
     def _may_stream(self, *, experts: bool) -> Flags:
-        return np.array(
-            [
-                shard.kind != "experts" or (experts and self.new_tokens >= least_streamed_tokens(shard))
-                for shard in self.shards
-            ]
-        )
+        return self._pays if experts else self._is_dense
+
+    @cached_property
+    def _pays(self) -> Flags:
+        return np.array([self.new_tokens >= least_streamed_tokens(shard) for shard in self.shards])
+
+    @cached_property
+    def _is_dense(self) -> Flags:
+        return np.array([shard.kind != "experts" for shard in self.shards])
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return np.array([float(device_bytes(shard)) for shard in self.shards])
+
+    @cached_property
+    def _distinct(self) -> tuple[Pattern, ...]:
+        """The patterns without those that place as another does, where experts never stream."""
+        if (self._pays & ~self._is_dense).any():
+            return tuple(self.patterns)
+        return tuple(dict.fromkeys(p if p.whole else replace(p, experts=False) for p in self.patterns))
 
 
 def least_streamed_tokens(shard: Shard) -> int:
     """Return the size of the smallest step in which a copy of the shard can pay."""
     return round(TOKENS_PER_EXPERT / active_share(shard)) if shard.kind == "experts" else 1
-
-
-def _sizes(shards: Sequence[Shard]) -> Floats:
-    return np.array([float(device_bytes(shard)) for shard in shards])

@@ -71,6 +71,9 @@ class Dynamic(_Patterned):
     patterns = (NOTHING, *MIXES)
 
 
+BUILT_IN = (Dynamic(), Static(), GpuOnly())
+
+
 def patterns_of(strategies: Sequence[object]) -> tuple[Pattern, ...]:
     """Return what the search may try: the patterns of ``strategies``, all of them where none has any."""
     found = [pattern for strategy in strategies for pattern in getattr(strategy, "patterns", ())]

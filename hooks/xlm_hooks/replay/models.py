@@ -57,6 +57,20 @@ def qwen3_30b() -> ModelGraph:
     )
 
 
+def llama_8b() -> ModelGraph:
+    """Return Llama-3-8B in F16."""
+    return _transformer(
+        "llama-3-8b", "F16", 16, layers=32, width=4096, heads=32, kv_heads=8, ffn=14336, vocabulary=128256
+    )
+
+
+def llama_70b() -> ModelGraph:
+    """Return Llama-2-70B in Q4_0, the type with which it fits the published 48 GB card."""
+    return _transformer(
+        "llama-2-70b", "Q4_0", 4.5, layers=80, width=8192, heads=64, kv_heads=8, ffn=28672, vocabulary=32000
+    )
+
+
 def random_model(random: Random, layers: int) -> ModelGraph:
     """Return a dense model in F16 whose layers have FFNs of several widths."""
     widths = [random.choice((2048, 4096, 8192, 14336)) for _ in range(layers)]
