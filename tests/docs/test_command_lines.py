@@ -22,9 +22,10 @@ TARGETS = set(re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE))
 
 @pytest.fixture(autouse=True)
 def built_in_commands() -> Iterator[None]:
-    from xlm_llamacpp import plugin
+    from xlm_hooks import plugin as hooks
+    from xlm_llamacpp import plugin as llamacpp
 
-    with plugin_manager(plugin):
+    with plugin_manager(hooks, llamacpp):
         yield
 
 
