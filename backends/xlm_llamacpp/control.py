@@ -52,10 +52,6 @@ class DeviceControl:
         """Bring a parked engine's weights back and let it go on."""
         self._ask("wake")
 
-    def load_plan(self, path: Path) -> None:
-        """Let the device place its shards by the plan in ``path``."""
-        self._ask("load_plan", path=str(path))
-
     def _ask(self, command: str, **arguments: object) -> dict[str, Any]:
         request = json.dumps({"xlm": PROTOCOL, "command": command, **arguments}) + "\n"
         try:

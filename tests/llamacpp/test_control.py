@@ -95,12 +95,6 @@ def test_a_change_of_state_is_one_command(device: Device, command: str) -> None:
     assert device.requests == [{"xlm": 1, "command": command}]
 
 
-def test_a_new_plan_is_named_by_its_path(device: Device, tmp_path: Path) -> None:
-    device.answer({"xlm": 1, "ok": True})
-    DeviceControl(device.path).load_plan(tmp_path / "plan.json")
-    assert device.requests[0]["path"] == str(tmp_path / "plan.json")
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
