@@ -35,6 +35,10 @@ def complete(
     import httpx
 
     try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise EngineError("The prompt is not UTF-8.") from None
+    try:
         # A step of a large model on a slow link has no upper bound worth naming.
         with httpx.Client(base_url=url, timeout=httpx.Timeout(10, read=None), trust_env=False) as client:
             if chat:

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 EMULATED_LINK_LATENCY_SECONDS = 10e-6
 
-# What the plan pays for cannot be changed behind its back.
+# What the plan pays for cannot be changed behind its back, nor where we look for the engine.
 _PLANNED = re.compile(
     "-m|--model|-c|--ctx-size|-np|--parallel|-b|--batch-size|-ub|--ubatch-size|-ctk|--cache-type-k|-ctv|"
     "--cache-type-v|-fa|--flash-attn|-dev|--device|-ngl|--gpu-layers|--n-gpu-layers|-fit|--fit|-ot|"
-    "--override-tensor|--host|--port"
+    "--override-tensor|-cmoe|--cpu-moe|-ncmoe|--n-cpu-moe|-nkvo|--no-kv-offload|-kvo|--kv-offload|"
+    "--no-op-offload|--op-offload|-sm|--split-mode|-ts|--tensor-split|-mg|--main-gpu|--swa-full|"
+    "-kvu|--kv-unified|-mu|--model-url|-hf|-hfr|--hf-repo|-hff|--hf-file|"
+    "--host|--port|--api-prefix|--ssl-key-file|--ssl-cert-file"
 )
 
 
@@ -86,8 +89,9 @@ def check_extra_arguments(arguments: Sequence[str]) -> None:
     """Raise UsageError for an engine argument that would change what the plan pays for."""
     for argument in arguments:
         name = argument.split("=", 1)[0]
-        if _PLANNED.fullmatch(name):
-            raise UsageError(f"'{name}' cannot be passed on: the plan decides it.", "Use xlm's own options.")
+        # The engine reads --ctx_size as --ctx-size.
+        if _PLANNED.fullmatch(name.replace("_", "-")):
+            raise UsageError(f"'{name}' cannot be passed on: xlm decides it.", "Use xlm's own options.")
 
 
 def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import errno
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from xlm_llamacpp import runtime
 from xlm_plugin.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from xlm_plugin.backend import Completion, LaunchSpec
@@ -88,16 +89,17 @@ class ServerProcess:
         raise self.death("while it loaded the model")
 
     def stop(self) -> None:
-        """End the process, by force if it does not go in time."""
+        """End the process, by force if it does not go in time or the wait is interrupted."""
         self._stopping = True
-        if self._process.poll() is None:
+        try:
             self._process.terminate()
-            if not self._ends_within(_STOP_SECONDS):
-                self._process.kill()
-                self._process.wait()
-        self._reader.join()
-        if self.directory is not None:
-            runtime.remove(self.directory)
+            self._ends_within(_STOP_SECONDS)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._reader.join()
+            if self.directory is not None:
+                runtime.remove(self.directory)
 
     def death(self, when: str) -> EngineError:
         """Return why the process ended: the device's own sentence, or the last lines that it printed."""
@@ -150,8 +152,7 @@ def start(spec: LaunchSpec) -> ServerProcess:
     directory = spec.socket.parent if spec.socket else None
     if directory is not None:
         runtime.create(directory)
-        for path, text in spec.files.items():
-            path.write_text(text, encoding="utf-8")
+        _write_files(directory, spec.files)
     try:
         process = subprocess.Popen(
             spec.command,
@@ -182,20 +183,47 @@ def start(spec: LaunchSpec) -> ServerProcess:
     return server
 
 
+def _write_files(directory: Path, files: Mapping[Path, str]) -> None:
+    try:
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        runtime.remove(directory)
+        raise EngineError(
+            f"Nothing can be written to {directory}: {error.strerror}.",
+            "Make room there, or set XDG_RUNTIME_DIR to another directory.",
+        ) from None
+
+
 def _environment(spec: LaunchSpec) -> dict[str, str]:
-    """Return our environment under that of ``spec``, without the device settings of an outer engine."""
+    """Return our environment under that of ``spec``.
+
+    Without the device settings of an outer engine, and without llama-server's own settings
+    (``LLAMA_ARG_...``): they would place weights and caches behind the plan's back.
+    """
     ours = ("XLM_PLAN", "XLM_DEVICE", "XLM_SOCKET", "XLM_EMULATED", "GGML_BACKEND_PATH")
-    return {name: value for name, value in os.environ.items() if name not in ours} | dict(spec.environment)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ours and not name.startswith("LLAMA_ARG_")
+    }
+    return inherited | dict(spec.environment)
 
 
 def _refuse_taken_port(url: str) -> None:
     parts = urlsplit(url)
     assert parts.hostname is not None
+    family = socket.AF_INET6 if ":" in parts.hostname else socket.AF_INET
     try:
-        socket.create_connection((parts.hostname, parts.port or 80), timeout=1).close()
-    except OSError:
-        return
-    raise EngineError(f"Port {parts.port} is taken.", "Choose another with --port, or 0 for any free one.")
+        socket.create_server((parts.hostname, parts.port or 80), family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise EngineError(
+                f"Port {parts.port} is taken.", "Choose another with --port, or 0 for any free one."
+            ) from None
+        raise EngineError(
+            f"Nothing can listen at {url}: {error.strerror or error}.", "Try --host 127.0.0.1 --port 0."
+        ) from None
 
 
 def _ending(exit_code: int) -> str:

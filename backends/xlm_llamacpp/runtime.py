@@ -8,7 +8,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,7 +145,8 @@ def _records(root: Path) -> Iterator[tuple[Path, EngineRecord | None]]:
 
 def _read_record(directory: Path) -> EngineRecord | None:
     try:
-        return EngineRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
+        record = EngineRecord(**json.loads((directory / RECORD).read_text(encoding="utf-8")))
+        return replace(record, pid=int(record.pid), started=float(record.started))
     except (OSError, ValueError, TypeError):
         return None
 

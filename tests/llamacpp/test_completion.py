@@ -45,6 +45,11 @@ def test_a_refused_prompt_is_told_in_the_engines_words(server: ServerProcess, st
         server.complete("x" * 101, 1, on_text=print if stream else None)
 
 
+def test_a_prompt_that_is_not_utf_8_is_refused(server: ServerProcess) -> None:
+    with pytest.raises(EngineError, match="not UTF-8"):
+        server.complete("a\udcff", 1)
+
+
 @pytest.mark.parametrize(
     ("fault", "message"), [("cut", "middle of its answer"), ("refuse-stream", "no more room")]
 )

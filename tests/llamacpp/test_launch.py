@@ -126,11 +126,13 @@ def test_a_model_that_is_no_gguf_file_is_refused(
         planned_spec(engine, plan, dataclasses.replace(model, format="huggingface"), LaunchOptions())
 
 
-@pytest.mark.parametrize("argument", ["-c", "--ctx-size=9", "-ngl", "--device"])
+@pytest.mark.parametrize(
+    "argument", ["-c", "--ctx-size=9", "--ctx_size", "-ngl", "--device", "-nkvo", "-cmoe", "--api-prefix"]
+)
 def test_engine_arguments_that_the_plan_decides_are_refused(
     engine: InstalledEngine, plan: Plan, model: ModelGraph, argument: str
 ) -> None:
-    with pytest.raises(UsageError, match="the plan decides"):
+    with pytest.raises(UsageError, match="xlm decides"):
         planned_spec(engine, plan, model, LaunchOptions(extra_arguments=(argument, "9")))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -58,6 +59,20 @@ def test_a_process_that_ignores_termination_is_killed(
         pass
     assert not psutil.pid_exists(engine.pid)
     assert engine.wait() == 0
+
+
+def test_a_second_ctrl_c_kills_what_does_not_go(
+    spec: LaunchSpec, runtime_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    engine = start(faking(spec, "stubborn"))
+    monkeypatch.setattr(engine, "_ends_within", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.stop()
+    assert not psutil.pid_exists(engine.pid)
+    assert not directories(runtime_root)
 
 
 def test_the_devices_own_sentence_is_shown_when_it_refuses(spec: LaunchSpec, runtime_root: Path) -> None:
@@ -124,6 +139,29 @@ def test_a_missing_program_is_told_and_leaves_nothing(spec: LaunchSpec, runtime_
     assert not directories(runtime_root)
 
 
+def test_a_plan_that_cannot_be_written_is_told_and_leaves_nothing(
+    spec: LaunchSpec, runtime_root: Path
+) -> None:
+    assert spec.socket is not None
+    nowhere = spec.socket.parent / "nowhere" / "plan.json"
+    with pytest.raises(EngineError, match="Nothing can be written to"):
+        start(dataclasses.replace(spec, files={nowhere: ""}))
+    assert not directories(runtime_root)
+
+
+def test_a_port_that_is_bound_but_not_listened_at_is_taken_too(spec: LaunchSpec) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=f"Port {port} is taken"):
+            start(dataclasses.replace(spec, url=f"http://127.0.0.1:{port}"))
+
+
+def test_an_address_of_another_machine_is_told(spec: LaunchSpec) -> None:
+    with pytest.raises(EngineError, match=r"Nothing can listen at http://192\.0\.2\.1:80"):
+        start(dataclasses.replace(spec, url="http://192.0.2.1:80"))
+
+
 def test_a_taken_port_is_told(spec: LaunchSpec) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -136,8 +174,10 @@ def test_the_engine_does_not_inherit_the_settings_of_another_device(
 ) -> None:
     monkeypatch.setenv("XLM_EMULATED", "memory_bytes=1")
     monkeypatch.setenv("XLM_TEST_CORRUPT", "a.weight")
+    monkeypatch.setenv("LLAMA_ARG_OVERRIDE_TENSOR", "blk=CPU")
     with start(spec) as engine:
         environment = psutil.Process(engine.pid).environ()
+    assert "LLAMA_ARG_OVERRIDE_TENSOR" not in environment
     assert "XLM_EMULATED" not in environment
     assert environment["XLM_TEST_CORRUPT"] == "a.weight"
 
@@ -150,6 +190,15 @@ def test_running_engines_are_found_by_process_id_and_by_name(spec: LaunchSpec) -
             runtime.find_running("x")
     with pytest.raises(EngineError, match="xlm serve"):
         runtime.find_running("tiny")
+
+
+def test_a_record_that_makes_no_sense_is_no_engine(spec: LaunchSpec, runtime_root: Path) -> None:
+    with start(spec) as engine:
+        second = runtime_root / f"xlm-{os.getuid()}" / "second"
+        second.mkdir()
+        record = {"pid": "x", "started": 0, "name": "", "url": "", "device": "", "emulated": False}
+        (second / runtime.RECORD).write_text(json.dumps(record))
+        assert [found.record.pid for found in runtime.running_engines()] == [engine.pid]
 
 
 def test_engines_of_one_name_have_to_be_told_apart(spec: LaunchSpec, runtime_root: Path) -> None:
