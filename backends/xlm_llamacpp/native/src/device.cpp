@@ -133,7 +133,11 @@ void Device::settle() {
         cache_->drop_all();
         return;
     }
-    if (corrupt_tensor_) store_.corrupt(*std::exchange(corrupt_tensor_, std::nullopt));
+    if (corrupt_tensor_) {
+        // A name that is not held fails every graph: llama-server tries one before the first request.
+        store_.corrupt(*corrupt_tensor_);
+        corrupt_tensor_.reset();
+    }
     ledger_.reconcile(device_bytes());
     const std::size_t pinned_bytes = cache_->pinned_bytes();
     settled_ = cache_->settle(filled_once_ ? pinned_bytes / kRefillPieces : pinned_bytes);
