@@ -38,6 +38,9 @@ def test_decimal_and_binary_units_are_told_apart(text: str, size_bytes: int) -> 
         ("0GiB", "not above zero"),
         ("-1GiB", "not above zero"),
         ("0.1B", "not above zero"),
+        ("0", "not above zero"),
+        ("8388608TiB", "more than any memory"),
+        ("9" * 400 + "B", "more than any memory"),
     ],
 )
 def test_a_size_that_cannot_be_used_is_refused_in_words(text: str, said: str) -> None:

@@ -21,18 +21,22 @@ _FACTORS = {
     "GIB": GIB,
     "TIB": 1024**4,
 }
+# What engines count bytes in.
+_MOST_BYTES = 2**63 - 1
 _SIZE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_bytes(text: str) -> int:
     """Return the number of bytes that ``text`` such as ``"6GiB"`` names.
 
-    Raises UsageError for a missing or unknown unit and for sizes that are not above zero.
+    Raises UsageError for a missing or unknown unit and for sizes that no memory has.
     """
     match = _SIZE.fullmatch(text)
     if match is None:
         raise UsageError(f"'{text}' is not a size.", "Write a number and a unit, such as 6GiB or 6GB.")
     number, unit = match.groups()
+    if float(number) <= 0:
+        raise _not_above_zero(text)
     if not unit:
         raise UsageError(f"The size '{text}' has no unit.", f"Write {number}GiB, {number}MiB or {number}GB.")
     factor = _FACTORS.get(unit.upper())
@@ -40,10 +44,16 @@ def parse_bytes(text: str) -> int:
         raise UsageError(
             f"'{unit}' in '{text}' is not a unit of size.", "Use B, KB, MB, GB, KiB, MiB or GiB."
         )
-    size_bytes = int(float(number) * factor)
-    if size_bytes <= 0:
-        raise UsageError(f"The size '{text}' is not above zero.", "Give a size such as 6GiB.")
-    return size_bytes
+    size = float(number) * factor
+    if size < 1:
+        raise _not_above_zero(text)
+    if size > _MOST_BYTES:
+        raise UsageError(f"The size '{text}' is more than any memory.", "Give a size such as 6GiB.")
+    return int(size)
+
+
+def _not_above_zero(text: str) -> UsageError:
+    return UsageError(f"The size '{text}' is not above zero.", "Give a size such as 6GiB.")
 
 
 def format_bytes(size_bytes: int) -> str:

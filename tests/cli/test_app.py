@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -192,6 +193,19 @@ def test_a_reader_that_has_left_before_the_end_is_no_error() -> None:
     with os.fdopen(writing, "w") as gone:
         result = subprocess.run([sys.executable, "-c", code], stdout=gone, stderr=subprocess.PIPE, text=True)
     assert (result.returncode, result.stderr) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence() -> None:
+    code = (
+        "from tests.cli.test_app import *\n"
+        "with plugin_manager(Commands(talk=lambda: print('not flushed yet'))):\n"
+        "    cli.main(['talk'])\n"
+    )
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: What is written does not fit: No space left on device.")
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.model.described_models import describe
+from tests.model.tiny import tiny
 from xlm_plugin import model as model_package
 from xlm_plugin.testing import tiny_model
 
@@ -133,7 +134,17 @@ def test_what_cannot_be_is_one_sentence(
     assert not result.stdout
 
 
-def test_a_missing_model_is_one_sentence(invoke: Callable[..., Result], tmp_path: Path) -> None:
-    result = invoke("inspect", str(tmp_path / "nothing.gguf"))
+def test_a_model_that_does_not_say_its_context_is_shown_with_the_usual_one(
+    invoke: Callable[..., Result], tmp_path: Path
+) -> None:
+    path = tiny(context_length=None).write(tmp_path / "model.gguf")
+    result = invoke("inspect", str(path))
+    assert result.exit_code == 0
+    assert not result.stderr
+
+
+@pytest.mark.parametrize("name", ["nothing.gguf", "~nobody-of-that-name/x.gguf", "x" * 300])
+def test_a_missing_model_is_one_sentence(invoke: Callable[..., Result], name: str) -> None:
+    result = invoke("inspect", name)
     assert result.exit_code == 1
     assert "There is no model" in result.stderr

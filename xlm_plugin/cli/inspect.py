@@ -48,7 +48,7 @@ def command(
 
     graph = read_model(resolve_model(model), use_mtp=mtp)
     context = PlannedContext(
-        tokens=ctx or min(graph.shape.context_tokens, DEFAULT_CONTEXT_TOKENS),
+        tokens=ctx or min(graph.shape.context_tokens or DEFAULT_CONTEXT_TOKENS, DEFAULT_CONTEXT_TOKENS),
         sequences=parallel,
         ubatch_tokens=ubatch,
         kv_type_k=kv_type_k,
@@ -67,7 +67,7 @@ def command(
 
 def _warn_beyond_training(model: ModelGraph, tokens: int) -> None:
     trained = model.shape.context_tokens
-    if tokens > trained:
+    if 0 < trained < tokens:
         click.echo(
             f"Warning: {tokens} tokens a sequence are more than the {trained} it was trained with.",
             err=True,

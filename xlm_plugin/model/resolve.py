@@ -20,10 +20,15 @@ def resolve_model(ref: str) -> Path:
     known = {model.name: model for models in get_plugin_manager().hook.xlm_models() for model in models}
     if ref in known:
         return fetch_model(known[ref], cache_root() / "models")
-    path = Path(ref).expanduser()
-    if path.exists():
-        return path
-    raise ModelError(
-        f"There is no model '{ref}'.",
-        f"Name a .gguf file, a folder with a Hugging Face model, or one of: {', '.join(sorted(known))}.",
-    )
+    try:
+        path = Path(ref).expanduser()
+        path.stat()
+    except PermissionError:
+        raise ModelError(f"{ref} may not be read by this user.", "Change its permissions.") from None
+    # RuntimeError is ~ with an unknown user, OSError also a name that is too long for one.
+    except (OSError, RuntimeError):
+        names = f", or one of: {', '.join(sorted(known))}" if known else ""
+        raise ModelError(
+            f"There is no model '{ref}'.", f"Name a .gguf file or a folder with a Hugging Face model{names}."
+        ) from None
+    return path
