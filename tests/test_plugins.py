@@ -158,7 +158,7 @@ class Described:
 class Raising:
     """A plugin that raises whatever it is asked."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
     @hookimpl
@@ -206,6 +206,14 @@ def test_a_hook_that_has_to_answer_names_the_plugin_that_raises() -> None:
     manager.register(Raising(OSError("gone")), "raising")
     with pytest.raises(PluginError, match=r"'raising' failed in xlm_describe_machine: OSError: gone\."):
         manager.hook.xlm_describe_machine()
+
+
+def test_a_plugin_cannot_exit_from_a_hook(capsys: pytest.CaptureFixture[str]) -> None:
+    with plugin_manager(Described(), Raising(SystemExit(7))) as manager:
+        assert len(manager.backends()) == 1
+        with pytest.raises(PluginError, match="SystemExit: 7"):
+            manager.hook.xlm_describe_machine()
+    assert "SystemExit: 7" in capsys.readouterr().err
 
 
 def test_an_error_for_the_user_passes_through_a_hook_that_has_to_answer() -> None:

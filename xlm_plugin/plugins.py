@@ -132,7 +132,8 @@ def _call_optional(function: Callable[..., Any], where: str, *arguments: object)
         result = function(*arguments)
         # Generators run here, where what they raise can be told from the caller's errors.
         return result if result is None else tuple(result)
-    except Exception as error:
+    # A plugin may even exit.
+    except (Exception, SystemExit) as error:
         _report(f"{where} and is skipped: {_reason(error)}.")
         return None
 
@@ -142,7 +143,7 @@ def _call_required(function: Callable[..., Any], where: str, *arguments: object)
         return function(*arguments)
     except XlmError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{where}: {_reason(error)}.", "Update or remove that plugin.") from error
 
 
