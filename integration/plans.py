@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xlm_plugin.machine.profile import Profile
-from xlm_plugin.plan.document import Plan, Staging, Tier
 from xlm_plugin.plan.make import make_plan
+from xlm_plugin.plan.placed import placed
 from xlm_plugin.plan.target import describe_machine
 from xlm_plugin.plugins import get_plugin_manager
 from xlm_plugin.units import GIB
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from xlm_plugin.machine.document import Device
     from xlm_plugin.model.graph import ModelGraph, Shard
-    from xlm_plugin.plan.document import Placement, PlannedContext
+    from xlm_plugin.plan.document import Placement, Plan, PlannedContext, PlannedShard
 
     Place = Callable[[Shard], Placement]
 
@@ -32,27 +32,11 @@ def plan_by(
     machine = replace(describe_machine(manager), device=device)
     roomy = make_plan(manager, model, Profile(machine), context, 1024 * GIB)
     shards = {shard.name: shard for shard in model.shards}
-    tiers = tuple(
-        Tier(
-            new_tokens=new_tokens,
-            strategy="fixed",
-            placements={planned.name: place(shards[planned.name]) for planned in roomy.shards},
-        )
-        for new_tokens, place in ((DECODE, decode), (PREFILL, prefill))
-    )
-    placed = roomy.model_copy(update={"tiers": tiers})
-    slot_bytes = max((shard.bytes for shard in placed.shards if shard.name in placed.streamed), default=0)
-    staging = Staging(slots=2 if slot_bytes else 0, slot_bytes=slot_bytes)
-    ledger = placed.ledger.model_copy(
-        update={
-            "resident_weight_bytes": sum(s.bytes for s in placed.shards if s.name in placed.resident),
-            "staging_bytes": staging.bytes,
-        }
-    )
-    tight = placed.model_copy(
-        update={"staging": staging, "ledger": ledger, "budget_bytes": ledger.total_bytes}
-    )
-    return Plan.from_json(tight.to_json())
+
+    def by_name(place: Place) -> Callable[[PlannedShard], Placement]:
+        return lambda planned: place(shards[planned.name])
+
+    return placed(roomy, {DECODE: by_name(decode), PREFILL: by_name(prefill)})
 
 
 def by_kind(rest: Placement, **placements: Placement) -> Place:
