@@ -1,0 +1,1 @@
+"""Ollama: the stock server runs chosen models on our device."""

@@ -1,0 +1,20 @@
+"""The plugin that brings the Ollama commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xlm_plugin.cli import LazyCommand
+from xlm_plugin.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    import click
+
+COMMANDS: tuple[LazyCommand, ...] = ()
+
+
+@hookimpl
+def xlm_commands(cli: click.Group) -> None:
+    """Add ``xlm ollama``."""
+    for command in COMMANDS:
+        cli.add_command(command)
