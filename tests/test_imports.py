@@ -18,7 +18,7 @@ ADAPTERS = {
 # Each part of the core may import those on the lines above it.
 LAYERS = (
     {"errors"},
-    {"cache", "units"},
+    {"cache", "text_files", "units"},
     {"backend", "hookspecs"},
     {"plugins"},
     {"machine", "model"},

@@ -198,3 +198,8 @@ def test_c23_a_quantised_v_cache_needs_flash_attention() -> None:
     with pytest.raises(PlanError, match="type q4_0 needs flash attention"):
         PlannedContext(tokens=512, kv_type_v="q4_0", flash_attention=False)
     assert PlannedContext(tokens=512, kv_type_k="q8_0", flash_attention=False).kv_type_v == "f16"
+
+
+def test_a_plan_nested_too_deeply_is_one_sentence() -> None:
+    with pytest.raises(PlanError, match="it is nested too deeply"):
+        Plan.from_json("[" * 200_000)

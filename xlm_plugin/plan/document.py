@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
@@ -12,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 from xlm_plugin.errors import DoesNotFitError, PlanError
 from xlm_plugin.model.cache import CacheType  # noqa: TC001  pydantic reads the annotation at run time
 from xlm_plugin.plan.consistency import first_fault
+from xlm_plugin.text_files import read_text, write_text
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
@@ -230,6 +229,8 @@ class Plan(_Frozen):
             document = json.loads(text)
         except ValueError as error:
             raise _malformed(f"it is not JSON ({error})") from None
+        except RecursionError:
+            raise _malformed("it is nested too deeply") from None
         if not isinstance(document, dict):
             raise _malformed("it is not a JSON object")
         found = document.get("format")
@@ -248,24 +249,11 @@ class Plan(_Frozen):
     @classmethod
     def read(cls, path: Path) -> Plan:
         """Return the plan in the file ``path``. Raises like ``from_json``, and where it is unreadable."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise PlanError(f"The plan {path} cannot be read: {error.strerror or error}.") from None
-        except UnicodeDecodeError:
-            raise PlanError(f"The plan {path} cannot be read: it is not text.") from None
-        return cls.from_json(text)
+        return cls.from_json(read_text(path, "plan", PlanError))
 
     def write(self, path: Path) -> None:
         """Write the document to ``path``, whole or not at all. Raises PlanError where that fails."""
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            part.write_text(self.to_json(), encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink()
-            raise PlanError(f"The plan cannot be written to {path}: {error.strerror or error}.") from None
+        write_text(path, self.to_json(), "plan", PlanError)
 
 
 def _malformed(fault: str) -> PlanError:
