@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.engines import MODEL, SMALL, Bench, make_bench
+from xlm_plugin.backend import Completion
 from xlm_plugin.cli._launch import orderly_end
 from xlm_plugin.errors import EngineError
 from xlm_plugin.testing import FakeBackend, fake_device, fake_machine, tiny_model, tiny_plan
@@ -202,3 +203,19 @@ def test_a_process_that_is_told_to_go_ends_in_order(number: signal.Signals) -> N
         signal.pause()
     assert ended.value.code == 128 + number
     assert signal.getsignal(number) is before
+
+
+def test_an_empty_prompt_is_refused(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.xlm("run", *SMALL, "-p", " ") == 1
+    assert "The prompt is empty." in capsys.readouterr().err
+
+
+def test_a_check_that_compared_nothing_fails(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = Completion(
+        text="", tokens=(), logprobs=(), prompt_tokens=5, prefill_tokens_per_s=1.0, decode_tokens_per_s=1.0
+    )
+    monkeypatch.setattr("xlm_plugin.testing.FakeEngine.complete", lambda *_, **__: silent)
+    assert bench.xlm(*RUN, "--check") != 0
+    assert "nothing was compared" in capsys.readouterr().err

@@ -80,3 +80,11 @@ def test_what_follows_two_dashes_goes_to_the_engine(bench: Bench) -> None:
     backend = bench.backend = Recording()
     assert bench.xlm(*SERVE, "--", "--jinja", "--metrics") == 0
     assert backend.spec.command[1:] == ("--jinja", "--metrics")
+
+
+@pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("localhost", False), ("127.0.0.1", False)])
+def test_an_address_that_others_reach_is_warned_about(
+    host: str, warned: bool, bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.xlm(*SERVE, "--host", host) == 0
+    assert ("can use this model" in capsys.readouterr().err) == warned

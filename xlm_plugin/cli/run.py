@@ -11,7 +11,7 @@ import click
 from xlm_plugin.cli._launch import orderly_end, planned_from, ready_backend
 from xlm_plugin.cli._output import err, print_json
 from xlm_plugin.cli._planning import planning_options
-from xlm_plugin.errors import EngineError
+from xlm_plugin.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,8 @@ def command(
     from xlm_plugin.cli import _measured
     from xlm_plugin.cli._plan_view import print_plan
 
+    if not prompt.strip():
+        raise UsageError("The prompt is empty.", "Give it some text with -p.")
     request = Request(prompt, new_tokens, chat)
     planned = planned_from(model, planning, plan_file)
     if not as_json:
@@ -89,6 +91,8 @@ def command(
     stock = None
     if check:
         stock = _stock(backend, backend.stock_spec(planned.plan, planned.model, options), request)
+        if not completion.tokens + stock.tokens:
+            raise EngineError("The answer has no tokens: nothing was compared.", "Give another prompt.")
     same = stock is None or stock.tokens == completion.tokens
     if as_json:
         print_json(_measured.document(planned.device, completion, stats, stock))

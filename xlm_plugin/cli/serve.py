@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from xlm_plugin.cli._planning import planning_options
 if TYPE_CHECKING:
     from xlm_plugin.backend import Engine
     from xlm_plugin.cli._planning import Planned, PlanningOptions
+
+_OPEN = "Whoever reaches {host} can use this model. Ask for a key with '-- --api-key KEY'."
 
 
 @click.command("serve")
@@ -54,6 +57,8 @@ def command(
     from xlm_plugin.cli._plan_view import print_plan
 
     planned = planned_from(model, planning, plan_file)
+    if not _is_loopback(host):
+        click.echo(f"Warning: {_OPEN.format(host=host)}", err=True)
     print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
     options = LaunchOptions(host, port, threads or planned.host.threads, planned.device, engine_arguments)
@@ -65,6 +70,13 @@ def command(
             engine.wait()
     except KeyboardInterrupt:
         click.echo("Ended.", err=True)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _print_usage(engine: Engine, planned: Planned) -> None:
