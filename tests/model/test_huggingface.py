@@ -377,3 +377,13 @@ def test_an_entry_that_makes_no_sense_is_named(tmp_path: Path, entry: object) ->
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
 
     assert "its entry for 'lm_head.weight' makes no sense" in _fault(tmp_path)
+
+
+def test_a_folder_that_may_not_be_read_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", refuse)
+    assert "cannot be read: Permission denied" in _fault(tmp_path)

@@ -29,7 +29,15 @@ def read_folder(folder: Path) -> StoredModel:
 
     Raises ModelError where a file is missing or damaged, or the weights are not safetensors.
     """
-    if not (folder / "config.json").exists():
+    try:
+        names = {path.name for path in folder.iterdir()}
+        # Listing takes one permission, opening another.
+        (folder / "config.json").exists()
+    except OSError as error:
+        raise ModelError(
+            f"{folder} cannot be read: {error.strerror or error}.", "Change its permissions."
+        ) from None
+    if "config.json" not in names:
         raise _no_config(folder)
     config = read_json(folder / "config.json")
     files = _weight_files(folder)
