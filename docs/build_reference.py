@@ -15,6 +15,7 @@ import click
 from xlm_plugin import hookspecs
 from xlm_plugin.cli import LazyCommand, cli
 from xlm_plugin.cli._planning import PlanningOptions
+from xlm_plugin.plugins import get_plugin_manager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,6 +59,16 @@ Results go to stdout, all else to stderr.
 | 130 | ended by Ctrl-C |
 """
 
+_MACHINES_HEAD = """\
+# Described machines
+
+<!-- Made by docs/build_reference.py from the machines of all plugins: change those, then run `make docs`. -->
+
+`xlm plan model.gguf --machine NAME --vram 6GiB` plans for one of these instead of this machine, before you
+buy it. Each value's source is in `profiles/xlm_profiles/machines`; a plugin adds machines by the hook
+[`xlm_machines`](hooks.md#xlm_machines).
+"""
+
 
 def hooks_page() -> str:
     """Return the page about all hooks, by family, and the types in their signatures."""
@@ -81,6 +92,23 @@ def cli_page() -> str:
     return "\n".join([_CLI_HEAD, *map(_command, found, found.values()), title + _option_table(shared)])
 
 
+def machines_page() -> str:
+    """Return the page about all machines that a plan can be made for by name."""
+    found = [machine for machines in get_plugin_manager().hook.xlm_machines() for machine in machines]
+    rows = (
+        (
+            f"`{machine.name}`",
+            machine.title,
+            f"{machine.values['device_memory_gib'].value:g} GiB",
+            f"{machine.values['link_gb_per_s'].value:g} GB/s"
+            if "link_gb_per_s" in machine.values
+            else "shared",
+        )
+        for machine in sorted(found, key=lambda machine: machine.name)
+    )
+    return f"{_MACHINES_HEAD}\n{_table(('name', 'is', 'device memory', 'link'), rows)}"
+
+
 def cases_page() -> str:
     """Return the page about public cases, its last column filled in from the tests that name them."""
     files = [file for folder in ("tests", "integration") for file in sorted((ROOT / folder).rglob("*.py"))]
@@ -99,6 +127,7 @@ def cases_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/hooks.md": hooks_page,
     "reference/cli.md": cli_page,
+    "reference/machines.md": machines_page,
     "cases.md": cases_page,
 }
 

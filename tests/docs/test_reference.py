@@ -22,8 +22,11 @@ NATIVE = ROOT / "backends" / "xlm_llamacpp" / "native"
 def builder() -> Iterator[ModuleType]:
     from xlm_hooks import plugin as hooks
     from xlm_llamacpp import plugin as llamacpp
+    from xlm_ollama import plugin as ollama
+    from xlm_profiles import plugin as profiles
+    from xlm_vllm import plugin as vllm
 
-    with plugin_manager(hooks, llamacpp):
+    with plugin_manager(hooks, llamacpp, ollama, profiles, vllm):
         yield reference_builder()
 
 
@@ -34,7 +37,9 @@ def sources(*folders: str) -> Iterator[str]:
                 yield file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["reference/hooks.md", "reference/cli.md", "cases.md"])
+@pytest.mark.parametrize(
+    "name", ["reference/hooks.md", "reference/cli.md", "reference/machines.md", "cases.md"]
+)
 def test_generated_pages_are_up_to_date(builder: ModuleType, name: str) -> None:
     assert read(DOCS / name) == builder.PAGES[name](), "run: make docs"
 
