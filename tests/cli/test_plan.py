@@ -219,6 +219,31 @@ def test_a_curve_shows_speed_against_the_budget_and_its_knee(
     assert curve["knee_budget_bytes"] in [point["budget_bytes"] for point in curve["points"]]
 
 
+def test_a_plan_is_explained_in_words_and_as_json(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert xlm("tiny", *SMALL, "--explain") == 0
+    shown = capsys.readouterr().out
+    assert "The bottleneck is" in shown
+    assert "Attention 8 of 8" in shown
+    assert "more would hold" in shown
+    assert xlm("tiny", *SMALL, "--explain", "--json") == 0
+    explanation = json.loads(capsys.readouterr().out)
+    assert [phase["new_tokens"] for phase in explanation["phases"]] == [1, 512]
+    assert explanation["next_bytes"]["more_bytes"] > 0
+
+
+def test_a_page_is_written_whole(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    target = tmp_path / "plan.html"
+    assert xlm("tiny", *SMALL, "--html", str(target)) == 0
+    assert f"The page is {target}." in capsys.readouterr().err
+    assert target.read_text().rstrip().endswith("</html>")
+    assert xlm("tiny", *SMALL, "--html", str(tmp_path / "missing" / "plan.html")) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_a_plan_without_predictions_is_shown_too() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     print_plan(console, tiny_plan(MODEL), MODEL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from xlm_hooks import plugin as built_in
@@ -10,7 +12,13 @@ from xlm_plugin.hookspecs import hookimpl
 from xlm_plugin.machine.profile import Profile
 from xlm_plugin.plan.curve import BudgetCurve, CurvePoint, budget_curve
 from xlm_plugin.plan.document import Plan, PlannedContext
+from xlm_plugin.plan.make import make_plan
 from xlm_plugin.testing import fake_machine, plugin_manager, tiny_model, tiny_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xlm_plugin.plugins import PluginManager
 
 MODEL = tiny_model(layers=4, embedding_width=512, ffn_width=2048, vocabulary=4096)
 PROFILE = Profile(fake_machine())
@@ -19,7 +27,11 @@ CONTEXT = PlannedContext(tokens=512)
 
 def curve_of(strategy: str | None = None) -> BudgetCurve:
     with plugin_manager(built_in) as manager:
-        return budget_curve(manager, MODEL, PROFILE, CONTEXT, strategy=strategy)
+        return budget_curve(planner(manager, strategy), MODEL, PROFILE, CONTEXT)
+
+
+def planner(manager: PluginManager, strategy: str | None = None) -> Callable[[int], Plan]:
+    return lambda budget: make_plan(manager, MODEL, PROFILE, CONTEXT, budget, strategy=strategy)
 
 
 def test_a_curve_goes_from_nothing_resident_to_everything() -> None:
@@ -49,4 +61,4 @@ class Silent:
 
 def test_a_planner_without_predictions_has_no_curve() -> None:
     with plugin_manager(Silent()) as manager, pytest.raises(PlanError, match="predicts no speeds"):
-        budget_curve(manager, MODEL, PROFILE, CONTEXT)
+        budget_curve(planner(manager), MODEL, PROFILE, CONTEXT)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlm_plugin.machine.rates import Rates
-from xlm_plugin.plan.simulate import CPU, PIN, STREAM, codes, simulate, simulate_step
+from xlm_plugin.plan.simulate import CPU, PIN, STREAM, codes, simulate, simulate_step, timeline
 from xlm_plugin.plan.step_costs import StepCosts
 from xlm_plugin.testing import tiny_model
 
@@ -97,6 +97,23 @@ def test_what_computes_beside_a_copy_loses_speed() -> None:
     # Three seconds of copying cost half of three seconds of computing.
     assert (alone.step_seconds, beside.step_seconds) == (8.0, 9.5)
     assert step([C, S, P, P], host_copy_share=0.5).step_seconds == 8 + 1.5
+
+
+def test_what_is_left_of_a_step_is_waiting() -> None:
+    assert step([P, P, P, P]).waiting_seconds == 0.0
+    assert step([S, S, P, P]).waiting_seconds == 9 - 4
+    assert step([P, P, P, S], device=(2.0,) * 4, device_copy_share=0.5).waiting_seconds == 1.5
+
+
+def test_a_timeline_says_when_each_shard_is_copied_and_computed() -> None:
+    placements = np.array([C, S, P, S], dtype=np.int8)
+    first, second, third, fourth = timeline(costs(crossing=0.5), placements)
+    assert (first.begin, first.end, first.host_seconds, first.copy_begin) == (0, 5, 5, first.copy_end)
+    assert (second.copy_begin, second.copy_end, second.begin, second.end) == (0, 3, 5, 6.5)
+    assert (second.crossing_seconds, second.device_seconds) == (0.5, 1)
+    assert (third.begin, third.end) == (6.5, 7.5)
+    assert (fourth.copy_begin, fourth.copy_end) == (3, 6)
+    assert fourth.end == simulate_step(costs(crossing=0.5), placements).step_seconds
 
 
 def test_a_batch_is_as_its_rows_are_alone() -> None:

@@ -33,18 +33,16 @@ def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) ->
     from xlm_plugin.model import read_model
     from xlm_plugin.model.resolve import resolve_model
     from xlm_plugin.plan.document import Plan
-    from xlm_plugin.plan.target import choose_device, describe_machine
+    from xlm_plugin.plan.target import choose_profile
     from xlm_plugin.plugins import get_plugin_manager
 
     plan = Plan.read(plan_file)
     model = read_model(resolve_model(ref))
     plan.check_model(model)
-    manager = get_plugin_manager()
-    machine = describe_machine(manager)
-    device = choose_device(manager, machine, planning.device or plan.device)
+    profile, device = choose_profile(get_plugin_manager(), planning.device or plan.device)
     if device.name != plan.device:
         raise UsageError(f"The plan is for {plan.device}, not for {device.name}.", "Leave out --device.")
-    return Planned(model, machine.host, device, plan)
+    return Planned(model, profile, device, plan)
 
 
 def ready_backend(planned: Planned) -> Backend:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from xlm_plugin.machine.document import Device, Host
+    from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.curve import BudgetCurve
     from xlm_plugin.plan.document import Plan, PlannedContext
+    from xlm_plugin.plugins import PluginManager
 
 DEFAULT_CONTEXT_TOKENS = 4096
 
@@ -99,55 +101,80 @@ def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan with the model, the host and the device that it is for."""
+    """A plan with the model and the machine that it is for."""
 
     model: ModelGraph
-    host: Host
+    profile: Profile
     device: Device
     plan: Plan
 
+    @property
+    def host(self) -> Host:
+        """The machine's host."""
+        return self.profile.machine.host
 
-def plan_model(ref: str, planning: PlanningOptions, machine: str | None = None) -> Planned:
-    """Return the plan for the model that ``ref`` names, on this machine or a described one.
 
-    Warns on stderr about a context beyond the trained one and a budget beyond what is free.
-    """
+@dataclass(frozen=True)
+class PlanRequest:
+    """A model and a machine to plan for, and everything that is asked of the plan but its budget."""
+
+    manager: PluginManager
+    model: ModelGraph
+    profile: Profile
+    device: Device
+    context: PlannedContext
+    planning: PlanningOptions
+
+    def plan(self, budget_bytes: int) -> Plan:
+        """Return the plan within ``budget_bytes``. Raises like ``make_plan``."""
+        from xlm_plugin.plan.make import make_plan
+
+        asked = self.planning
+        return make_plan(
+            self.manager,
+            self.model,
+            self.profile,
+            self.context,
+            budget_bytes,
+            asked.objective,
+            asked.strategy,
+        )
+
+    def planned(self) -> Planned:
+        """Return the plan within the budget that was asked for.
+
+        Warns on stderr about a context beyond the trained one and a budget beyond what is free.
+        """
+        from xlm_plugin.plan.target import budget_for
+
+        budget_bytes = budget_for(self.device, self.planning.vram)
+        for warning in _warnings(self.model, self.device, self.context, budget_bytes):
+            click.echo(f"Warning: {warning}", err=True)
+        return Planned(self.model, self.profile, self.device, self.plan(budget_bytes))
+
+    def curve(self) -> BudgetCurve:
+        """Return the speed against the budget."""
+        from xlm_plugin.plan.curve import budget_curve
+
+        return budget_curve(self.plan, self.model, self.profile, self.context)
+
+
+def plan_request(ref: str, planning: PlanningOptions, machine: str | None = None) -> PlanRequest:
+    """Return what to plan: the model that ``ref`` names, on this machine or a described one."""
     from xlm_plugin.model import read_model
     from xlm_plugin.model.resolve import resolve_model
-    from xlm_plugin.plan.make import make_plan
-    from xlm_plugin.plan.target import budget_for, choose_profile
-    from xlm_plugin.plugins import get_plugin_manager
-
-    manager = get_plugin_manager()
-    profile, device = choose_profile(manager, planning.device, machine)
-    budget_bytes = budget_for(device, planning.vram)
-    model = read_model(resolve_model(ref))
-    context = planning.context(model)
-    for warning in _warnings(model, device, context, budget_bytes):
-        click.echo(f"Warning: {warning}", err=True)
-    plan = make_plan(manager, model, profile, context, budget_bytes, planning.objective, planning.strategy)
-    return Planned(model, profile.machine.host, device, plan)
-
-
-def curve_of_model(
-    ref: str, planning: PlanningOptions, machine: str | None = None
-) -> tuple[ModelGraph, Device, BudgetCurve]:
-    """Return the model that ``ref`` names, the device and the speed against the budget."""
-    from xlm_plugin.model import read_model
-    from xlm_plugin.model.resolve import resolve_model
-    from xlm_plugin.plan.curve import budget_curve
     from xlm_plugin.plan.target import choose_profile
     from xlm_plugin.plugins import get_plugin_manager
 
     manager = get_plugin_manager()
     profile, device = choose_profile(manager, planning.device, machine)
     model = read_model(resolve_model(ref))
-    context = planning.context(model)
-    return (
-        model,
-        device,
-        budget_curve(manager, model, profile, context, planning.objective, planning.strategy),
-    )
+    return PlanRequest(manager, model, profile, device, planning.context(model), planning)
+
+
+def plan_model(ref: str, planning: PlanningOptions) -> Planned:
+    """Return the plan for the model that ``ref`` names, on this machine."""
+    return plan_request(ref, planning).planned()
 
 
 def _warnings(model: ModelGraph, device: Device, context: PlannedContext, budget_bytes: int) -> Iterator[str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from xlm_plugin.cli._output import out, print_json
-from xlm_plugin.cli._planning import curve_of_model, plan_model, planning_options
+from xlm_plugin.cli._planning import plan_request, planning_options
 
 if TYPE_CHECKING:
-    from xlm_plugin.cli._planning import PlanningOptions
+    from xlm_plugin.cli._planning import Planned, PlanningOptions, PlanRequest
+    from xlm_plugin.plan.explain import Explanation
 
 
 @click.command("plan")
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 @planning_options
 @click.option("--machine", metavar="NAME", help="Plan for a described machine instead of this one.")
 @click.option("--curve", is_flag=True, help="Show speed against the budget instead of one plan.")
+@click.option("--explain", is_flag=True, help="Say why, where the time goes, and what more memory would buy.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the plan, explained and drawn, to FILE as one page.",
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -26,13 +34,15 @@ if TYPE_CHECKING:
     help="Write the plan to FILE.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print the plan document, or the curve, instead of tables."
+    "--json", "as_json", is_flag=True, help="Print the plan document, curve or explanation, not tables."
 )
 def command(
     model: str,
     planning: PlanningOptions,
     machine: str | None,
     curve: bool,
+    explain: bool,
+    html: Path | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -40,26 +50,58 @@ def command(
 
     Exit code 3 means that it does not fit.
     """
+    request = plan_request(model, planning, machine)
     if curve:
-        _show_curve(model, planning, machine, as_json=as_json)
+        _show_curve(request, as_json=as_json)
         return
-    planned = plan_model(model, planning, machine)
+    planned = request.planned()
     if output:
         planned.plan.write(output)
         click.echo(f"The plan is in {output}.", err=True)
+    if html:
+        _write_page(request, planned, html)
+        click.echo(f"The page is {html}.", err=True)
+    _show_plan(request, planned, explain=explain, as_json=as_json)
+
+
+def _show_plan(request: PlanRequest, planned: Planned, *, explain: bool, as_json: bool) -> None:
+    explanation = _explanation(request, planned) if explain else None
     if as_json:
-        click.echo(planned.plan.to_json(), nl=False)
+        if explanation:
+            print_json(explanation)
+        else:
+            click.echo(planned.plan.to_json(), nl=False)
         return
+    from xlm_plugin.cli._explain_view import print_explanation
     from xlm_plugin.cli._plan_view import print_plan
 
     print_plan(out(), planned.plan, planned.model)
+    if explanation:
+        print_explanation(out(), explanation)
 
 
-def _show_curve(ref: str, planning: PlanningOptions, machine: str | None, *, as_json: bool) -> None:
-    model, device, curve = curve_of_model(ref, planning, machine)
+def _explanation(request: PlanRequest, planned: Planned) -> Explanation:
+    from xlm_plugin.plan.explain import explain
+
+    return explain(planned.plan, planned.model, planned.profile, request.plan, request.planning.objective)
+
+
+def _write_page(request: PlanRequest, planned: Planned, path: Path) -> None:
+    from xlm_plugin.cli._plan_page import plan_page
+    from xlm_plugin.errors import PlanError
+    from xlm_plugin.plan.simulated import SimulatedPlan
+    from xlm_plugin.text_files import write_text
+
+    simulated = SimulatedPlan(planned.plan, planned.model, planned.profile)
+    page = plan_page(simulated, _explanation(request, planned), request.curve())
+    write_text(path, page, "page", PlanError)
+
+
+def _show_curve(request: PlanRequest, *, as_json: bool) -> None:
+    curve = request.curve()
     if as_json:
         print_json({"points": curve.points, "knee_budget_bytes": curve.knee.budget_bytes})
         return
     from xlm_plugin.cli._curve_view import print_curve
 
-    print_curve(out(), model, device, curve)
+    print_curve(out(), request.model, request.device, curve)

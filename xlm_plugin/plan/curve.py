@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xlm_plugin.errors import DoesNotFitError, PlanError
-from xlm_plugin.plan.make import make_plan
 from xlm_plugin.plan.memory import estimate
 from xlm_plugin.plan.workload import typical_workload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan, PlannedContext
-    from xlm_plugin.plan.strategy import Objective
-    from xlm_plugin.plugins import PluginManager
 
 STEPS = 16
 
@@ -60,26 +59,20 @@ class BudgetCurve:
 
 
 def budget_curve(
-    pm: PluginManager,
-    model: ModelGraph,
-    profile: Profile,
-    context: PlannedContext,
-    objective: Objective = "e2e",
-    strategy: str | None = None,
+    plan: Callable[[int], Plan], model: ModelGraph, profile: Profile, context: PlannedContext
 ) -> BudgetCurve:
-    """Return the curve of ``model``; budgets for which there is no plan are left out.
+    """Return the curve of ``model``; ``plan`` returns the plan for a budget.
 
-    Raises like ``make_plan`` for the largest budget, and PlanError where a planner predicts nothing.
+    Budgets for which there is no plan are left out. Raises like ``plan`` for the largest budget, and
+    PlanError where a planner predicts nothing.
     """
     memory = estimate(model, context, device=profile.machine.device)
     least, all_ = memory.fixed_bytes, memory.device_bytes
-    budgets = [least + (all_ - least) * step // STEPS for step in range(STEPS)]
-
     points = []
-    for budget_bytes in budgets:
+    for step in range(STEPS):
         with suppress(DoesNotFitError):
-            points.append(_point(make_plan(pm, model, profile, context, budget_bytes, objective, strategy)))
-    points.append(_point(make_plan(pm, model, profile, context, all_, objective, strategy)))
+            points.append(_point(plan(least + (all_ - least) * step // STEPS)))
+    points.append(_point(plan(all_)))
     return BudgetCurve(tuple(points), typical_workload(context).answer_tokens)
 
 

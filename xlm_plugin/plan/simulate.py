@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ Resource = Literal["link", "device", "host"]
 
 PIN, STREAM, CPU = np.int8(0), np.int8(1), np.int8(2)
 CODES: Final[Mapping[Placement, np.int8]] = {"pin": PIN, "stream": STREAM, "cpu": CPU}
+_ROUNDING: Final = 1e-9
 NAMES: Final[tuple[Placement, ...]] = ("pin", "stream", "cpu")
 
 
@@ -68,6 +69,30 @@ class Step:
         shares = self.utilisation
         return max(shares, key=lambda resource: shares[resource])
 
+    @property
+    def waiting_seconds(self) -> float:
+        """What is left of the step: waits for copies, and what computing loses while they run."""
+        working = self.device_seconds + self.host_seconds + self.crossing_seconds
+        waiting = self.step_seconds - working
+        return waiting if waiting > _ROUNDING * self.step_seconds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTimes:
+    """When one shard is copied and computed, in seconds from the step's begin.
+
+    ``copy_begin`` and ``copy_end`` are equal where nothing is copied. Between ``begin`` and ``end`` come
+    ``crossing_seconds``, then host or device: whichever of ``device_seconds`` and ``host_seconds`` there is.
+    """
+
+    copy_begin: float
+    copy_end: float
+    begin: float
+    end: float
+    crossing_seconds: float
+    device_seconds: float
+    host_seconds: float
+
 
 def codes(shards: Sequence[Shard], placements: Mapping[str, Placement]) -> Codes:
     """Return ``placements`` as an array in the order of ``shards``."""
@@ -89,6 +114,26 @@ def simulate_step(
     )
 
 
+def timeline(
+    costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None
+) -> list[ShardTimes]:
+    """Return when each shard of one step is copied and computed. See ``simulate``."""
+    row = placements[np.newaxis]
+    busy = busy_seconds(costs, row, host_cache)
+    return [
+        ShardTimes(
+            copy_begin=float(moment.copy_begin[0]),
+            copy_end=float(moment.copy_end[0]),
+            begin=float(moment.begin[0]),
+            end=float(moment.end[0]),
+            crossing_seconds=float(busy.crossing[0, at]),
+            device_seconds=float(busy.device[0, at]),
+            host_seconds=float(busy.host[0, at]),
+        )
+        for at, moment in enumerate(_walk(costs, row, busy, slots))
+    ]
+
+
 def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None) -> Steps:
     """Return the outcome of each row of ``placements`` (batch x shards).
 
@@ -100,10 +145,9 @@ def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Fl
     """
     busy = busy_seconds(costs, placements, host_cache)
     streams = placements == STREAM
-    copy = np.broadcast_to(costs.copy, placements.shape)
-    work = busy.device + busy.host + busy.crossing
+    *_, last = _walk(costs, placements, busy, slots)
     return Steps(
-        step_seconds=_clock(work, copy, streams, _lost_share(costs, placements == CPU), slots),
+        step_seconds=last.end,
         link_bytes=np.where(streams, costs.copy_bytes, 0.0).sum(axis=1),
         link_seconds=busy.link.sum(axis=1),
         device_seconds=busy.device.sum(axis=1),
@@ -160,24 +204,38 @@ def _lost_share(costs: StepCosts, on_host: Flags) -> Floats:
     return np.where(before, 1 - costs.rates.host_copy_share, 1 - costs.rates.device_copy_share)
 
 
-def _clock(work: Floats, copy: Floats, streams: Flags, lost_share: Floats, slots: int) -> Floats:
-    """Return when each row is through."""
-    rows = np.arange(len(work))
-    clock = np.zeros(len(work))
-    link_free = np.zeros(len(work))
-    slot_free = np.zeros((len(work), max(1, slots)))
-    copies = np.zeros(len(work), dtype=np.intp)
-    by_shard = zip(*(np.ascontiguousarray(each.T) for each in (work, copy, streams, lost_share)), strict=True)
-    for compute, transfer, now, lost in by_shard:
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """When one shard is copied and computed in each row of a batch."""
+
+    copy_begin: Floats
+    copy_end: Floats
+    begin: Floats
+    end: Floats
+
+
+def _walk(costs: StepCosts, placements: Codes, busy: Busy, slots: int) -> Iterator[_Moment]:
+    """Yield the moments of each shard in turn."""
+    rows = np.arange(len(placements))
+    clock = np.zeros(len(placements))
+    link_free = np.zeros(len(placements))
+    slot_free = np.zeros((len(placements), max(1, slots)))
+    copies = np.zeros(len(placements), dtype=np.intp)
+    work = busy.device + busy.host + busy.crossing
+    lost_share = _lost_share(costs, placements == CPU)
+    columns = (work, busy.link, placements == STREAM, lost_share)
+    for compute, transfer, now, lost in zip(*(np.ascontiguousarray(each.T) for each in columns), strict=True):
         if not now.any():
-            clock += compute
+            begin, clock = clock, clock + compute
+            yield _Moment(begin, begin, begin, clock)
             continue
         slot = copies % slots
-        start = np.maximum(link_free, slot_free[rows, slot])
+        start = np.where(now, np.maximum(link_free, slot_free[rows, slot]), clock)
         done = start + transfer
         beside = np.maximum(np.minimum(clock, done) - start, 0.0)
-        clock = np.where(now, np.maximum(clock + beside * lost, done), clock) + compute
+        begin = np.where(now, np.maximum(clock + beside * lost, done), clock)
+        clock = begin + compute
         link_free = np.where(now, done, link_free)
         slot_free[rows, slot] = np.where(now, clock, slot_free[rows, slot])
         copies += now
-    return clock
+        yield _Moment(start, done, begin, clock)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xlm_plugin.errors import PlanError
+from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.model.cache import row_bytes
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from xlm_plugin.machine.profile import Profile
     from xlm_plugin.machine.rates import Rates
     from xlm_plugin.model.cache import CacheType, LayerCache
     from xlm_plugin.model.graph import ModelGraph, Shard
@@ -101,6 +104,17 @@ class CostModel:
     @cached_property
     def _traits(self) -> _Traits:
         return _traits(self.model, self.shards)
+
+
+def cost_model(model: ModelGraph, shards: tuple[Shard, ...], profile: Profile) -> CostModel:
+    """Return the cost model of ``shards`` on the machine of ``profile``, by rules of thumb without rates.
+
+    Raises PlanError where the machine has no device.
+    """
+    device = profile.machine.device
+    if device is None:
+        raise PlanError("There is no device to plan for.", "Plan for an emulated one with --device emulated.")
+    return CostModel(model, shards, profile.rates or described_rates(profile.machine.host, device))
 
 
 @dataclass(frozen=True)

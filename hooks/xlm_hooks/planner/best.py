@@ -13,10 +13,9 @@ from xlm_hooks.planner.search import Layout, Search
 from xlm_hooks.planner.strategies import Stock, patterns_of
 from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges
 from xlm_plugin.errors import DoesNotFitError, PlanError
-from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard, Staging
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.step_costs import CostModel
+from xlm_plugin.plan.step_costs import cost_model
 from xlm_plugin.plan.workload import typical_workload
 from xlm_plugin.units import format_bytes
 
@@ -55,9 +54,8 @@ class Planner:
         self._shards = _placeable(model)
         if not self._shards:
             raise PlanError(f"The model '{model.name}' has no weights that could be placed.")
-        rates = profile.rates or described_rates(profile.machine.host, device)
         self._filler = TierFiller(
-            CostModel(model, self._shards, rates), typical_workload(context), (Stock(), *strategies)
+            cost_model(model, self._shards, profile), typical_workload(context), (Stock(), *strategies)
         )
 
     def plan(self, budget_bytes: int) -> Plan:

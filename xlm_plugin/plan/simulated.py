@@ -1,0 +1,64 @@
+"""A plan put through the simulator: its steps, shard by shard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from xlm_plugin.plan.simulate import codes, simulate_step, timeline
+from xlm_plugin.plan.step_costs import cost_model
+from xlm_plugin.plan.workload import typical_workload
+
+if TYPE_CHECKING:
+    from xlm_plugin.machine.profile import Profile
+    from xlm_plugin.model.graph import ModelGraph, Shard
+    from xlm_plugin.plan.document import Plan
+    from xlm_plugin.plan.simulate import Codes, ShardTimes, Step
+    from xlm_plugin.plan.step_costs import CostModel, StepCosts
+    from xlm_plugin.plan.workload import Workload
+
+
+@dataclass(frozen=True)
+class SimulatedPlan:
+    """``plan`` for ``model`` on the machine of ``profile``."""
+
+    plan: Plan
+    model: ModelGraph
+    profile: Profile
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards that the plan places, in its order."""
+        by_name = {shard.name: shard for shard in self.model.shards}
+        return tuple(by_name[shard.name] for shard in self.plan.shards)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What a typical answer in the plan's context takes."""
+        return typical_workload(self.plan.context)
+
+    @property
+    def slots(self) -> int:
+        """Slots of staging to simulate with."""
+        return max(1, self.plan.staging.slots)
+
+    def costs(self, new_tokens: int) -> StepCosts:
+        """Return what a typical step of ``new_tokens`` costs, one element a shard."""
+        return self._cost_model.costs(self.workload.load(new_tokens))
+
+    def placements(self, new_tokens: int) -> Codes:
+        """Return the placements of the tier that such a step uses."""
+        return codes(self.shards, self.plan.tier_for(new_tokens).placements)
+
+    def step(self, new_tokens: int) -> Step:
+        """Return the outcome of a typical step."""
+        return simulate_step(self.costs(new_tokens), self.placements(new_tokens), self.slots)
+
+    def timeline(self, new_tokens: int) -> list[ShardTimes]:
+        """Return when each shard of a typical step is copied and computed."""
+        return timeline(self.costs(new_tokens), self.placements(new_tokens), self.slots)
+
+    @cached_property
+    def _cost_model(self) -> CostModel:
+        return cost_model(self.model, self.shards, self.profile)
