@@ -257,3 +257,17 @@ def test_another_manager_stands_in_while_its_context_lasts() -> None:
         with use_plugin_manager(inner):
             assert get_plugin_manager() is inner
         assert get_plugin_manager() is outer
+
+
+def test_an_answer_of_another_type_names_the_plugin() -> None:
+    class Wrong:
+        @hookimpl
+        def xlm_plan(self) -> dict[str, str]:
+            return {"format": "xlm.plan/1"}
+
+    with plugin_manager() as pm:
+        pm.register(Wrong(), "wrong")
+        with pytest.raises(
+            PluginError, match=r"'wrong' failed in xlm_plan: .* returned a dict, not a Plan\."
+        ):
+            pm.hook.xlm_plan(model=None, profile=None, context=None, budget=1, objective="e2e", strategies=())

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 GROUP = "xlm_plugin"
 DISTRIBUTION = "xlm-plugin"
 
+# What hooks whose first result wins have to answer with, by the name of the class, or None.
+_ANSWERS = {"xlm_plan": "Plan", "xlm_describe_machine": "Machine", "xlm_switch_cost": "SwitchCost"}
+
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
@@ -56,7 +59,9 @@ class PluginManager(pluggy.PluginManager):
         for caller in self.get_hookcallers(plugin) or ():
             for hook in caller.get_hookimpls():
                 if hook.plugin is plugin and caller.spec and not (hook.wrapper or hook.hookwrapper):
-                    call = _call_required if caller.spec.opts["firstresult"] else _call_optional
+                    call: Callable[..., Any] = _call_optional
+                    if caller.spec.opts["firstresult"]:
+                        call = partial(_call_required, _ANSWERS.get(caller.name, "object"))
                     where = f"Plugin '{hook.plugin_name}' failed in {caller.name}"
                     hook.function = partial(call, hook.function, where)  # type: ignore[misc]
         return registered
@@ -138,13 +143,22 @@ def _call_optional(function: Callable[..., Any], where: str, *arguments: object)
         return None
 
 
-def _call_required(function: Callable[..., Any], where: str, *arguments: object) -> Any:
+def _call_required(answer: str, function: Callable[..., Any], where: str, *arguments: object) -> Any:
     try:
-        return function(*arguments)
+        result = function(*arguments)
+        if result is not None and answer not in [each.__name__ for each in type(result).__mro__]:
+            raise TypeError(
+                f"it returned {_with_article(type(result).__name__)}, not {_with_article(answer)}"
+            )
+        return result
     except XlmError:
         raise
     except (Exception, SystemExit) as error:
         raise PluginError(f"{where}: {_reason(error)}.", "Update or remove that plugin.") from error
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def _reason(error: BaseException) -> str:

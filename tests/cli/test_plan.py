@@ -167,7 +167,9 @@ def test_bad_input_exits_1_with_one_sentence(
     assert "Traceback" not in shown.err
 
 
-@pytest.mark.parametrize("option", [("--ctx", "0"), ("--kv-type-k", "q3"), ("--objective", "speed")])
+@pytest.mark.parametrize(
+    "option", [("--ctx", "0"), ("--ubatch", "1" + "0" * 29), ("--kv-type-k", "q3"), ("--objective", "speed")]
+)
 def test_wrong_usage_exits_2(xlm: Callable[..., int], option: tuple[str, str]) -> None:
     assert xlm("tiny", "--vram", "1GiB", *option) == 2
 

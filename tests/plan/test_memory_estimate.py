@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
+import pytest
+
+from xlm_plugin.errors import ModelError
 from xlm_plugin.model.cache import CacheRule
 from xlm_plugin.model.graph import Shard, Tensor
 from xlm_plugin.plan.document import PlannedContext
@@ -12,6 +16,9 @@ from xlm_plugin.plan.memory import estimate
 from xlm_plugin.plan.projector import Projector
 from xlm_plugin.testing import fake_device, tiny_model
 from xlm_plugin.units import MIB
+
+if TYPE_CHECKING:
+    from xlm_plugin.model.graph import ModelGraph
 
 MODEL = tiny_model()
 CONTEXT = PlannedContext(tokens=512)
@@ -79,3 +86,16 @@ def test_a_model_without_attention_takes_no_cache() -> None:
     memory = estimate(recurrent, PlannedContext(tokens=512, sequences=3))
     assert memory.kv_bytes == 0
     assert memory.state_bytes == 3300
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "fault"),
+    [
+        (tiny_model(), "head_count", "attention, but no heads"),
+        (tiny_model(experts=4), "experts", "routed experts, but their number is 0"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused(model: ModelGraph, field: str, fault: str) -> None:
+    broken = replace(model, shape=replace(model.shape, **{field: 0}))
+    with pytest.raises(ModelError, match=f"contradicts itself: it has {fault}"):
+        estimate(broken, CONTEXT)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_CONTEXT_TOKENS = 4096
 
 _CACHE_TYPE = click.Choice(get_args(CacheType))
-_COUNT = click.IntRange(min=1)
+# Engines count tokens in 32 bits.
+_COUNT = click.IntRange(1, 2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from xlm_plugin.errors import ModelError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,7 +45,10 @@ class Widths:
 
 
 def activation_widths(model: ModelGraph) -> Widths:
-    """Return the widths of the graph of ``model``."""
+    """Return the widths of the graph of ``model``.
+
+    Raises ModelError where it has attention without heads, or experts of which none is used.
+    """
     row = model.shape.embedding_width
     layered = [shard for shard in model.shards if shard.layer is not None and shard.kind != "vision"]
     model_wide = [shard for shard in model.shards if shard.layer is None and shard.kind == "other"]
@@ -53,6 +58,10 @@ def activation_widths(model: ModelGraph) -> Widths:
     tables = sum(
         tensor.shape[0] for shard in model.shards if shard.home == "host" for tensor in _matrices(shard)
     )
+    if attention and not model.shape.head_count:
+        raise _contradicts(model, "attention, but no heads")
+    if not model.shape.experts and any(shard.kind == "experts" for shard in feed_forward):
+        raise _contradicts(model, "routed experts, but their number is 0")
     # What is wider than a row in the first half of a layer leaves a hole, of which the second uses a third.
     widest = max(map(_last_inputs, (*attention, *recurrent)), default=row)
     return Widths(
@@ -64,6 +73,10 @@ def activation_widths(model: ModelGraph) -> Widths:
         tables=tables,
         head=max(map(_last_inputs, attention), default=0) // model.shape.head_count if attention else 0,
     )
+
+
+def _contradicts(model: ModelGraph, fault: str) -> ModelError:
+    return ModelError(f"The model '{model.name}' contradicts itself: it has {fault}.", "Get it again.")
 
 
 def is_delta_net(shard: Shard) -> bool:

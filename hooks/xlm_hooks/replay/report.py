@@ -10,7 +10,7 @@ from xlm_hooks.planner.best import Planner
 from xlm_hooks.planner.strategies import BUILT_IN
 from xlm_hooks.replay.ladder import share_within_one
 from xlm_hooks.replay.models import qwen3_235b
-from xlm_hooks.replay.published import PIPELINED
+from xlm_hooks.replay.published import PIPELINED_TOKENS_PER_S
 from xlm_hooks.replay.regret import random_cases
 from xlm_hooks.replay.speeds import (
     decode_cells,
@@ -45,7 +45,10 @@ class PlannerReport:
 def planner_report(published: Profile, rates: Rates) -> PlannerReport:
     """Return the report; ``published`` with its ``rates`` is the machine of the published tables."""
     decode = decode_cells(rates)
-    by_model = [[cell for cell in decode if cell.model == name] for name in {name for name, _ in PIPELINED}]
+    by_model = [
+        [cell for cell in decode if cell.model == name]
+        for name in {name for name, _ in PIPELINED_TOKENS_PER_S}
+    ]
     return PlannerReport(
         median_error=median_error(decode),
         whole_layers_median_error=median_error(whole_layer_cells(rates)),

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xlm_hooks.replay.placement import Placed, pipelined, placeable, whole_layers
+from xlm_hooks.replay.placement import pipelined, placeable, whole_layers
 from xlm_hooks.replay.published import (
     BUDGETS_GIB,
     MODELS,
-    PIPELINED,
+    PIPELINED_FIRST_TOKEN_SECONDS,
+    PIPELINED_TOKENS_PER_S,
     WHOLE_LAYER_BUDGETS_GIB,
     WHOLE_LAYERS,
 )
@@ -22,9 +23,11 @@ from xlm_plugin.plan.step_costs import CostModel, StepLoad
 from xlm_plugin.units import GIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from xlm_hooks.replay.placement import Placed
     from xlm_plugin.machine.rates import Rates
+    from xlm_plugin.model.graph import ModelGraph
 
 _UBATCH_TOKENS = 1024
 # Published speeds that differ by less are one speed, measured twice.
@@ -49,49 +52,31 @@ class Cell:
 
 def decode_cells(rates: Rates) -> list[Cell]:
     """Return tokens/s in decode with pipelined sharding."""
-    return [
-        Cell(
-            name,
-            tokens,
-            gib,
-            speed,
-            _decode_tokens_per_s(costs, tokens, pipelined(costs.model, tokens, gib * GIB)),
-        )
-        for (name, tokens), (speeds, _) in PIPELINED.items()
-        for costs in [_cost_model(name, rates)]
-        for gib, speed in zip(BUDGETS_GIB, speeds, strict=True)
-    ]
+    return _cells(rates, PIPELINED_TOKENS_PER_S, BUDGETS_GIB, pipelined, _decode_tokens_per_s)
 
 
 def whole_layer_cells(rates: Rates) -> list[Cell]:
     """Return tokens/s in decode of the stock engine."""
-    return [
-        Cell(
-            name,
-            tokens,
-            gib,
-            speed,
-            _decode_tokens_per_s(costs, tokens, whole_layers(costs.model, tokens, gib * GIB)),
-        )
-        for (name, tokens), speeds in WHOLE_LAYERS.items()
-        for costs in [_cost_model(name, rates)]
-        for gib, speed in zip(WHOLE_LAYER_BUDGETS_GIB, speeds, strict=True)
-    ]
+    return _cells(rates, WHOLE_LAYERS, WHOLE_LAYER_BUDGETS_GIB, whole_layers, _decode_tokens_per_s)
 
 
 def first_token_cells(rates: Rates) -> list[Cell]:
     """Return seconds to the first token with pipelined sharding: whatever is not resident streams."""
+    return _cells(rates, PIPELINED_FIRST_TOKEN_SECONDS, BUDGETS_GIB, pipelined, _prefill_seconds)
+
+
+def _cells(
+    rates: Rates,
+    table: Mapping[tuple[str, int], Sequence[float]],
+    budgets_gib: Sequence[int],
+    place: Callable[[ModelGraph, int, float], Placed],
+    predict: Callable[[CostModel, int, Placed], float],
+) -> list[Cell]:
     return [
-        Cell(
-            name,
-            tokens,
-            gib,
-            seconds,
-            _prefill_seconds(costs, tokens, pipelined(costs.model, tokens, gib * GIB)),
-        )
-        for (name, tokens), (_, waits) in PIPELINED.items()
+        Cell(name, tokens, gib, published, predict(costs, tokens, place(costs.model, tokens, gib * GIB)))
+        for (name, tokens), row in table.items()
         for costs in [_cost_model(name, rates)]
-        for gib, seconds in zip(BUDGETS_GIB, waits, strict=True)
+        for gib, published in zip(budgets_gib, row, strict=True)
     ]
 
 
