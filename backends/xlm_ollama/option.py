@@ -107,7 +107,7 @@ def _option(keys: Mapping[str, Value]) -> Option | None:
     budget_bytes = keys.get("xlm.budget_bytes")
     objective = keys.get("xlm.objective")
     priority = keys.get("xlm.priority")
-    known = {name: name for name in get_args(Objective)}
+    known: dict[object, Objective] = {name: name for name in get_args(Objective)}
     if not isinstance(budget_bytes, int) or not isinstance(priority, int) or objective not in known:
         return None
     return Option(budget_bytes or None, known[objective], priority) if priority in PRIORITIES else None
