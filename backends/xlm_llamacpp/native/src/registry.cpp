@@ -11,35 +11,28 @@
 #include "emulated.hpp"
 #include "errors.hpp"
 #include "ggml-backend-impl.h"
+#include "installed.hpp"
 #include "interface.hpp"
 #include "settings.hpp"
+#include "start.hpp"
 
 namespace xlm {
 namespace {
 
 class Registry {
   public:
-    Registry() : registry_{GGML_BACKEND_API_VERSION, registry_interface(), this} {
-        try {
-            open(Settings::from_environment());
-        } catch (const Error& error) {
-            report(error.what());
-        }
+    // Without devices until they are added.
+    Registry() : registry_{GGML_BACKEND_API_VERSION, registry_interface(), this} {}
+
+    // Throws Error for settings that cannot be used.
+    void add_emulated(const Settings& settings) {
+        if (!settings.emulated || emulated_) return;
+        emulated_ = std::make_unique<EmulatedDevice>(*settings.emulated, &registry_);
+        devices_.push_back(emulated_->device());
     }
 
-    ggml_backend_reg_t registry() { return &registry_; }
-    const std::vector<ggml_backend_dev_t>& devices() const { return devices_; }
-    ggml_backend_buffer_type_t* extra_types() { return extra_types_; }
-    bool is_wrapper(ggml_backend_dev_t device) const { return device_ && device == device_->device(); }
-
-  private:
-    static ggml_backend_reg_i registry_interface();
-
-    void open(const Settings& settings) {
-        if (settings.emulated) {
-            emulated_ = std::make_unique<EmulatedDevice>(*settings.emulated, &registry_);
-            devices_.push_back(emulated_->device());
-        }
+    // Throws Error for a plan that cannot be used.
+    void add_planned(const Settings& settings) {
         if (!settings.plan_path) return;
         ggml_backend_dev_t inner = emulated_ && settings.inner_device == emulated_->name()
                                        ? emulated_->device()
@@ -56,6 +49,14 @@ class Registry {
         devices_.push_back(device_->device());
         extra_types_[0] = device_->host_type();
     }
+
+    ggml_backend_reg_t registry() { return &registry_; }
+    const std::vector<ggml_backend_dev_t>& devices() const { return devices_; }
+    ggml_backend_buffer_type_t* extra_types() { return extra_types_; }
+    bool is_wrapper(ggml_backend_dev_t device) const { return device_ && device == device_->device(); }
+
+  private:
+    static ggml_backend_reg_i registry_interface();
 
     ggml_backend_reg registry_;
     std::unique_ptr<EmulatedDevice> emulated_;
@@ -98,11 +99,31 @@ ggml_backend_reg_i Registry::registry_interface() {
     return interface;
 }
 
+// Returns our registry, with the devices that the environment asks for.
+ggml_backend_reg_t own_registry(bool planned) {
+    static Registry registry;
+    const Settings settings = Settings::from_environment();
+    registry.add_emulated(settings);
+    if (planned) registry.add_planned(settings);
+    return registry.registry();
+}
+
+ggml_backend_reg_t choose_registry() {
+    static Registry without_devices;
+    try {
+        if (const auto installed = Installed::beside_library()) return start(*installed, own_registry);
+        return own_registry(true);
+    } catch (const Error& error) {
+        report(error.what());
+        return without_devices.registry();
+    }
+}
+
 }  // namespace
 }  // namespace xlm
 
 // ggml calls this more than once in a process.
 extern "C" __attribute__((visibility("default"))) ggml_backend_reg_t ggml_backend_init() {
-    static xlm::Registry registry;
-    return registry.registry();
+    static ggml_backend_reg_t registry = xlm::choose_registry();
+    return registry;
 }
