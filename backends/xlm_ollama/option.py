@@ -36,12 +36,14 @@ class OptionError(XlmError):
 class Option:
     """What a model asks of xlm. ``budget_bytes`` is None for what is free at the start (``auto``).
 
-    Of several models that want the device, the one with the higher ``priority`` stays.
+    Of several models that want the device, the one with the higher ``priority`` stays. ``base`` is the
+    model that ``xlm ollama enable`` gave the option to, empty where a person did it.
     """
 
     budget_bytes: int | None = None
     objective: Objective = "e2e"
     priority: int = 0
+    base: str = ""
 
     def __str__(self) -> str:
         """Return the option as a person reads it."""
@@ -66,6 +68,7 @@ def write_option(option: Option, architecture: str, path: Path) -> None:
         writer.add_uint64("xlm.budget_bytes", option.budget_bytes or 0)
         writer.add_string("xlm.objective", option.objective)
         writer.add_int32("xlm.priority", option.priority)
+        writer.add_string("xlm.base", option.base)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.close()
@@ -110,4 +113,6 @@ def _option(keys: Mapping[str, Value]) -> Option | None:
     known: dict[object, Objective] = {name: name for name in get_args(Objective)}
     if not isinstance(budget_bytes, int) or not isinstance(priority, int) or objective not in known:
         return None
-    return Option(budget_bytes or None, known[objective], priority) if priority in PRIORITIES else None
+    if priority not in PRIORITIES:
+        return None
+    return Option(budget_bytes or None, known[objective], priority, str(keys.get("xlm.base", "")))

@@ -38,7 +38,7 @@ def planned_start(arguments: Sequence[str], environment: Mapping[str, str]) -> P
     if request.is_for_cpu:
         raise UsageError("The model has num_gpu 0, which keeps it on the CPU.")
     device = _device(request, environment)
-    wanted = PlanWanted(request.model, option, request.context, device)
+    wanted = PlanWanted(request.model, option, request.context, device, request.adapters)
     _say_what_is_short(option, device)
     plan_file = find_or_make(wanted)
     directory = _runtime_directory(plan_file, request)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from xlm_plugin.cache import cache_root
-from xlm_plugin.errors import ModelError
+from xlm_plugin.errors import DoesNotFitError, ModelError
 from xlm_plugin.units import MIB, format_bytes
 
 if TYPE_CHECKING:
@@ -29,12 +29,16 @@ _AUTO_STEP_BYTES = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class PlanWanted:
-    """A start to plan: a model with its option, a context, and the device as it is now."""
+    """A start to plan: a model with its option, a context, and the device as it is now.
+
+    ``adapters`` are the model's own ones, which lie beside its weights.
+    """
 
     model: Path
     option: Option
     context: StartContext
     device: Device
+    adapters: tuple[Path, ...] = ()
 
     @property
     def budget_bytes(self) -> int:
@@ -52,7 +56,7 @@ class PlanWanted:
         """What a plan for this start is known by. Raises ModelError where the model's file is gone."""
         wanted = {
             "generation": _GENERATION,
-            "model": _identity(self.model),
+            "files": [_identity(path) for path in (self.model, *self.adapters)],
             "objective": self.option.objective,
             "budget_bytes": self.budget_bytes,
             "context": asdict(self.context),
@@ -105,7 +109,17 @@ def make(wanted: PlanWanted) -> Plan:
     manager = get_plugin_manager()
     profile = Profile(replace(describe_machine(manager), device=wanted.device))
     context = PlannedContext(**asdict(wanted.context))
-    return make_plan(manager, model, profile, context, budget_bytes, wanted.option.objective)
+    adapter_bytes = sum(path.stat().st_size for path in wanted.adapters)
+    left_bytes = budget_bytes - adapter_bytes
+    if left_bytes <= 0:
+        raise DoesNotFitError(
+            f"The model's adapters take {format_bytes(adapter_bytes)}, all of the budget of "
+            f"{format_bytes(budget_bytes)}.",
+            "Give it a larger budget.",
+            missing_bytes=1 - left_bytes,
+        )
+    plan = make_plan(manager, model, profile, context, left_bytes, wanted.option.objective)
+    return plan.model_copy(update={"budget_bytes": budget_bytes})
 
 
 def say(line: str) -> None:

@@ -10,7 +10,9 @@ from xlm_plugin.hookspecs import hookimpl
 if TYPE_CHECKING:
     import click
 
-COMMANDS: tuple[LazyCommand, ...] = ()
+COMMANDS = (
+    LazyCommand("ollama", "xlm_ollama.commands.group:command", "Let Ollama run models within a VRAM budget."),
+)
 
 
 @hookimpl

@@ -81,6 +81,12 @@ class StartRequest:
         return Path(path)
 
     @property
+    def adapters(self) -> tuple[Path, ...]:
+        """The files of the model's own adapters, options left out."""
+        paths = map(Path, self.values("--lora"))
+        return tuple(path for path in paths if not is_option(path))
+
+    @property
     def option(self) -> Option:
         """The option; of several the last one, which is the one of the Modelfile that was written last.
 

@@ -1,0 +1,1 @@
+"""The commands that the Ollama adapter adds to ``xlm``."""

@@ -1,0 +1,112 @@
+"""``xlm ollama install``, ``uninstall`` and ``status``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from xlm_ollama.install import LIBRARY, Installation, state_of
+from xlm_ollama.install import uninstall as remove
+from xlm_ollama.layout import InstallError, Layout, check_system, find_layout
+
+if TYPE_CHECKING:
+    from xlm_llamacpp.engine.releases import Release
+
+_prefix = click.option(
+    "--prefix",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Ollama's folder with llama-server in it.  [default: where Ollama is]",
+)
+_dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+
+
+@click.command()
+@_prefix
+@_dry_run
+def install(prefix: Path | None, dry_run: bool) -> None:
+    """Put the device into Ollama, in a folder of its own beside those of the accelerators.
+
+    Nothing of Ollama's is changed. Models run as before until 'xlm ollama enable'.
+    """
+    from xlm_llamacpp.engine import ensure_engine
+
+    check_system()
+    layout = find_layout(prefix)
+    release = supported_release(layout)
+    if dry_run:
+        _dry_install(layout, release)
+        return
+    Installation.of(layout, ensure_engine(release.version).library, release).write()
+    click.echo(f"The device is in {layout.folder}. Restart Ollama: {_RESTART}.", err=True)
+    click.echo("Next: xlm ollama enable MODEL --vram 6GiB. Undo: xlm ollama uninstall.", err=True)
+
+
+@click.command()
+@_prefix
+@_dry_run
+def uninstall(prefix: Path | None, dry_run: bool) -> None:
+    """Take the device out of Ollama. Enabled models stay and run as they did without it."""
+    layout = find_layout(prefix)
+    if dry_run:
+        click.echo(f"remove {layout.folder}")
+        return
+    left = remove(layout)
+    if left:
+        click.echo(f"{layout.folder} stays: it holds {', '.join(left)}, not made by xlm.", err=True)
+    click.echo(f"The device is out of {layout.root}. Restart Ollama: {_RESTART}.", err=True)
+
+
+@click.command()
+@_prefix
+def status(prefix: Path | None) -> int:
+    """Show whether the device is in Ollama, and whether it is for this Ollama.
+
+    The exit code is 1 where it is not.
+    """
+    layout = find_layout(prefix)
+    state, fault = state_of(layout)
+    click.echo(f"Ollama: {layout.root} (ggml {layout.ggml_version()})")
+    click.echo(f"accelerators: {', '.join(layout.accelerators) or 'none'}")
+    click.echo(f"xlm: {state}")
+    if fault:
+        click.echo(f"{fault} Run 'xlm ollama install' again.")
+    elif state == "not installed":
+        click.echo("Ollama's installer removes it with each upgrade: run 'xlm ollama install' then.")
+    return 0 if state == "installed" else 1
+
+
+_RESTART = "sudo systemctl restart ollama, or end 'ollama serve' and start it again"
+
+
+def supported_release(layout: Layout) -> Release:
+    """Return the llama.cpp release that Ollama's engine is of. Raises InstallError for an unknown one."""
+    from xlm_llamacpp.engine.releases import RELEASES
+
+    found = layout.ggml_version()
+    by_version = {release.ggml_version: release for release in RELEASES.values()}
+    if found not in by_version:
+        known = ", ".join(f"{release.ggml_version} ({release.version})" for release in RELEASES.values())
+        raise InstallError(
+            f"This Ollama's engine stands on ggml {found}, for which there is no device.",
+            f"There is one for {known}: take an Ollama with one of these, or update xlm-plugin.",
+        )
+    return by_version[found]
+
+
+def _dry_install(layout: Layout, release: Release) -> None:
+    from xlm_llamacpp.engine import find_engine
+
+    engine = find_engine(release.version)
+    if engine is None:
+        click.echo(f"build the engine {release.version}, of which only the device is taken")
+        click.echo(f"write {layout.folder} with it")
+        return
+    installation = Installation.of(layout, engine.library, release)
+    for name, content in installation.files.items():
+        click.echo(f"write {installation.folder / name} ({len(content)} bytes)")
+        if name != LIBRARY:
+            for line in content.decode().splitlines():
+                click.echo(f"  {line}")
