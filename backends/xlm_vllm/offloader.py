@@ -1,0 +1,127 @@
+"""vLLM's weight offloader interface, carried out by a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vllm.model_executor.offloader.base import BaseOffloader
+
+from xlm_plugin.errors import EngineError, PlanError
+from xlm_vllm.copying import open_copy_stream
+from xlm_vllm.experts import surround_experts
+from xlm_vllm.hooks import activations, surround
+from xlm_vllm.linears import make_movable
+from xlm_vllm.memory import HostMemory
+from xlm_vllm.runtime import ShardRuntime
+from xlm_vllm.sublayers import Sublayer, find_sublayers
+from xlm_vllm.weights import ShardWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    import torch
+
+    from xlm_plugin.plan.document import Plan
+    from xlm_vllm.weights import Packer
+
+# A rank's share of a fused matrix may be padded otherwise than the planner thought.
+_LEAST_SHARE = 0.9
+
+
+class XlmOffloader(BaseOffloader):
+    """Surrounds every shard as vLLM builds the layers, and places their weights once those are loaded."""
+
+    runtime: ShardRuntime
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: torch.device,
+        *,
+        pinned_limit_bytes: int | None = None,
+        link_bytes_per_s: float | None = None,
+    ) -> None:
+        self.plan = plan
+        self.device = device
+        self.host = HostMemory(device, pinned_limit_bytes)
+        self._link_bytes_per_s = link_bytes_per_s
+        self._sublayers: list[Sublayer] = []
+        self._packers: dict[int, Sequence[Packer]] = {}
+        self._is_sealed = False
+
+    def wrap_modules(
+        self,
+        modules_generator: Generator[torch.nn.Module, None, None],
+        prefix: str = "",  # noqa: ARG002
+    ) -> list[torch.nn.Module]:
+        """Return the layers with their shards surrounded. What comes after loading (drafts) is left alone."""
+        layers = []
+        for layer in modules_generator:
+            layers.append(layer)
+            for sublayer in () if self._is_sealed else find_sublayers(layer):
+                self._take(sublayer)
+        return layers
+
+    def post_init(self) -> None:
+        """Copy the loaded weights to host memory and lay out the device. May be called more than once.
+
+        Raises EngineError where there is nothing to place, PlanError where the plan is for other weights,
+        and DoesNotFitError.
+        """
+        if self._is_sealed:
+            return
+        self._is_sealed = True
+        self._check_names()
+        shards = [self._weights(index, sublayer) for index, sublayer in enumerate(self._sublayers)]
+        copies = open_copy_stream(self.device, self._link_bytes_per_s)
+        self.runtime = ShardRuntime(self.plan, shards, self.device, copies)
+
+    def compute(
+        self, shard: int, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Return what ``forward`` does, with the weights of ``shard`` where the plan has them."""
+        runtime = self.runtime
+        if runtime.is_idle:
+            return forward(*args, **kwargs)
+        x = activations((*args, *kwargs.values()))
+        runtime.enter(shard, x.shape[0])
+        result = forward(*args, **kwargs)
+        runtime.leave(shard)
+        return result
+
+    def _take(self, sublayer: Sublayer) -> None:
+        index = len(self._sublayers)
+        self._sublayers.append(sublayer)
+        if sublayer.kind == "experts":
+            surround_experts(self, index, sublayer.module)
+            return
+        surround(self, index, sublayer.module)
+        if self.device.type == "cpu":
+            self._packers[index] = make_movable(sublayer.linears())
+        elif sublayer.name not in self.plan.resident:
+            # Layer by layer, so that the device never holds more than the plan gives it.
+            for parameter in sublayer.parameters():
+                parameter.data = parameter.data.to("cpu")
+
+    def _weights(self, index: int, sublayer: Sublayer) -> ShardWeights:
+        weights = ShardWeights(sublayer.name, sublayer.parameters(), self.host, self._packers.get(index, ()))
+        planned_bytes = next(shard.bytes for shard in self.plan.shards if shard.name == sublayer.name)
+        if not planned_bytes * _LEAST_SHARE <= weights.bytes <= planned_bytes:
+            raise PlanError(
+                f"Shard '{sublayer.name}' has {weights.bytes} bytes in vLLM and {planned_bytes} in the plan.",
+                "Make a new plan for this model, its quantisation and this tensor-parallel size.",
+            )
+        return weights
+
+    def _check_names(self) -> None:
+        if not self._sublayers:
+            raise EngineError(
+                "vLLM built this model without decoder layers that can be placed.",
+                "Run it without --load-format xlm.",
+            )
+        planned = {shard.name for shard in self.plan.shards}
+        found = {sublayer.name for sublayer in self._sublayers}
+        if missing := sorted(found - planned):
+            raise PlanError(
+                f"The plan does not place shard '{missing[0]}', which vLLM built.", "Make a new plan."
+            )
