@@ -1,6 +1,7 @@
 #include "device.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "errors.hpp"
@@ -131,6 +132,7 @@ void Device::settle() {
     synchronize();
     if (gate_.state() == State::parked) {
         cache_->drop_all();
+        say_own_memory();
         return;
     }
     if (corrupt_tensor_) {
@@ -142,6 +144,16 @@ void Device::settle() {
     const std::size_t pinned_bytes = cache_->pinned_bytes();
     settled_ = cache_->settle(filled_once_ ? pinned_bytes / kRefillPieces : pinned_bytes);
     filled_once_ = true;
+    if (settled_) say_own_memory();
+}
+
+void Device::say_own_memory() {
+    const std::size_t bytes =
+        ledger_.bytes(Use::staging) + ledger_.bytes(Use::resident) + ledger_.bytes(Use::expert_cache);
+    if (bytes == said_bytes_) return;
+    said_bytes_ = bytes;
+    std::fprintf(stderr, "xlm: %s model buffer size = %s\n", ggml_backend_dev_name(inner_),
+                 mib(bytes).c_str());
 }
 
 void Device::settle_if_idle() {

@@ -73,6 +73,8 @@ class Device {
     std::size_t device_bytes() const;
     void settle();
     void settle_if_idle();
+    // In llama.cpp's words: Ollama counts a running engine's memory by such lines of its log.
+    void say_own_memory();
     void synchronize();
 
     const Plan plan_;
@@ -89,6 +91,7 @@ class Device {
     std::unique_ptr<Cache> cache_;
     std::atomic<bool> settled_{false};
     bool filled_once_ = false;
+    std::size_t said_bytes_ = 0;
 
     ggml_backend_device device_;
     ggml_backend_buffer_type buffer_type_;
