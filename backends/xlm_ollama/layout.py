@@ -52,7 +52,7 @@ class Layout:
         return tuple(sorted(found - {self.folder.name}))
 
     def ggml_version(self) -> str:
-        """Return the version of the ggml that the engine stands on. Raises InstallError where it is silent."""
+        """Return the version of the engine's ggml. Raises InstallError where it says none."""
         library = next(iter(sorted(self.root.glob(f"{GGML}*"))), None)
         if library is None:
             raise InstallError(
