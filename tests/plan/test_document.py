@@ -155,6 +155,19 @@ def other_resident_bytes(content: dict[str, Any]) -> None:
     content["ledger"]["resident_weight_bytes"] += 1
 
 
+def falling_host_kv_layers(content: dict[str, Any]) -> None:
+    content["host_kv_layers"] = [1, 0]
+
+
+def twice_on_host(content: dict[str, Any]) -> None:
+    content["host_layers"] = 1
+    content["host_kv_layers"] = [0, 1]
+
+
+def pinned_host_layer(content: dict[str, Any]) -> None:
+    content["host_layers"] = 1
+
+
 @pytest.mark.parametrize(
     ("contradict", "fault"),
     [
@@ -164,6 +177,9 @@ def other_resident_bytes(content: dict[str, Any]) -> None:
         (unknown_shard, "tier 1 places an unknown shard 'blk.9.attn'"),
         (unplaced_shard, "tier 512 does not place shard 'blk.0.attn'"),
         (one_slot, "streams, which takes 2 staging slots or more"),
+        (falling_host_kv_layers, "the host_kv_layers do not rise"),
+        (twice_on_host, "layer 0 lies on the host already"),
+        (pinned_host_layer, "tier 1 places shard 'blk.0.attn' of a host layer as"),
         (small_slots, "streams but is larger than a staging slot"),
         (other_staging_bytes, "staging_bytes are not those"),
         (other_resident_bytes, "resident_weight_bytes are not those"),

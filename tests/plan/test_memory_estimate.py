@@ -99,3 +99,23 @@ def test_a_model_that_contradicts_itself_is_refused(model: ModelGraph, field: st
     broken = replace(model, shape=replace(model.shape, **{field: 0}))
     with pytest.raises(ModelError, match=f"contradicts itself: it has {fault}"):
         estimate(broken, CONTEXT)
+
+
+def test_a_layers_kv_in_host_memory_leaves_the_device_but_for_one_copy() -> None:
+    context = PlannedContext(tokens=512, ubatch_tokens=64)
+    all_on_device = estimate(MODEL, context)
+    layer_bytes = all_on_device.kv_bytes // 2
+    split = estimate(MODEL, context, host_kv_layers=(1,))
+    assert split.kv_bytes == layer_bytes
+    assert split.compute_bytes == all_on_device.compute_bytes + layer_bytes
+    never_copied = estimate(MODEL, context, host_kv_layers=(1,), host_kv_device_tokens=65)
+    assert never_copied.compute_bytes == all_on_device.compute_bytes
+
+
+def test_a_host_layer_takes_its_weights_and_cache_along() -> None:
+    context = PlannedContext(tokens=512)
+    all_on_device, split = estimate(MODEL, context), estimate(MODEL, context, host_layers=1)
+    assert split.kv_bytes == all_on_device.kv_bytes // 2
+    assert split.small_weight_bytes < all_on_device.small_weight_bytes
+    moved_bytes = split.host_weight_bytes - all_on_device.host_weight_bytes
+    assert moved_bytes == sum(shard.bytes for shard in MODEL.shards if shard.layer == 0)

@@ -130,17 +130,23 @@ class CacheRule:
         """Return the recurrent state of all sequences, with a copy for each drafted token to go back to."""
         return self.state_bytes_per_sequence * sequences * (1 + drafted_tokens)
 
-    def _kv_bytes(self, context: CacheContext, *, windowed: bool) -> int:
+    def layer_kv_bytes(self, context: CacheContext) -> dict[int, int]:
+        """Return the KV bytes of each layer that owns a cache. Raises UsageError like ``kv_bytes``."""
         # Without flash attention V lies transposed, and all layers take the widest one's rows.
         widest = 0 if context.flash_attention else self.widest_value
-        return sum(
-            context.cells(layer)
+        return {
+            layer.layer: context.cells(layer)
             * (
                 row_bytes(context.kv_type_k, layer.key_width)
                 + row_bytes(context.kv_type_v, max(layer.value_width, widest))
             )
             for layer in self.layers
-            if (layer.window_tokens is not None) == windowed
+        }
+
+    def _kv_bytes(self, context: CacheContext, *, windowed: bool) -> int:
+        by_layer = self.layer_kv_bytes(context)
+        return sum(
+            by_layer[layer.layer] for layer in self.layers if (layer.window_tokens is not None) == windowed
         )
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.activations import Widths
 
+# Steps of so many tokens copy KV caches from host memory for attention, as llama.cpp copies weights.
+HOST_KV_DEVICE_TOKENS = 32
+
 _FLOAT, _HALF, _INDEX = 4, 2, 8
 # Copies of rows on their way between device and host, where a plan runs shards on the CPU.
 _CROSSING_ROWS = 3
@@ -32,7 +35,8 @@ class ComputeBuffer:
     ``activation_bytes``: n rows of floats, of the widest sub-layer and what lives beside it.
     ``score_bytes``: heads x n x cells floats of QK, where flash attention is off.
     ``state_bytes``: copies of one recurrent layer's state.
-    ``kv_copy_bytes``: one layer's keys and values in half precision, where they lie otherwise.
+    ``kv_copy_bytes``: one layer's keys and values in half precision, where they lie otherwise, and as they
+    are, where they lie in host memory.
     ``crossing_bytes``: copies of rows that go to shards on the CPU and come back.
     ``logit_bytes``: what rows of the vocabulary take beyond all that, once the layers are done.
     """
@@ -52,12 +56,18 @@ class ComputeBuffer:
 
 
 def device_compute(
-    model: ModelGraph, context: CacheContext, *, crossing: bool = False, outputs: int | None = None
+    model: ModelGraph,
+    context: CacheContext,
+    *,
+    crossing: bool = False,
+    outputs: int | None = None,
+    host_kv_bytes: int = 0,
 ) -> ComputeBuffer:
     """Return the device's compute buffer.
 
     ``crossing`` is whether some shards run on the CPU. ``outputs`` is the number of rows of logits in a
-    step; llama-server asks for one of each sequence.
+    step; llama-server asks for one of each sequence. ``host_kv_bytes`` is the largest layer's KV cache of
+    those that lie in host memory and are copied for a step.
     """
     widths = activation_widths(model)
     tokens = _step_tokens(context)
@@ -73,7 +83,7 @@ def device_compute(
         activation_bytes=_FLOAT * tokens * (widths.live + largest.width),
         score_bytes=largest.score_bytes,
         state_bytes=largest.state_bytes,
-        kv_copy_bytes=_kv_copy_bytes(model, context),
+        kv_copy_bytes=_kv_copy_bytes(model, context) + host_kv_bytes,
         crossing_bytes=_FLOAT * tokens * _CROSSING_ROWS * model.shape.embedding_width if crossing else 0,
     )
     rows_bytes = _FLOAT * tokens * (widths.live + widths.attention)

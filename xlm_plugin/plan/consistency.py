@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def first_fault(plan: Plan) -> str | None:
     """Return the first contradiction in ``plan`` as part of a sentence, or None."""
-    return _naming_fault(plan) or _tier_fault(plan) or _byte_fault(plan)
+    return _naming_fault(plan) or _tier_fault(plan) or _host_fault(plan) or _byte_fault(plan)
 
 
 def _naming_fault(plan: Plan) -> str | None:
@@ -33,6 +33,20 @@ def _tier_fault(plan: Plan) -> str | None:
             return f"tier {tier.new_tokens} places an unknown shard '{unknown[0]}'"
         if missing := [name for name in names if name not in tier.placements]:
             return f"tier {tier.new_tokens} does not place shard '{missing[0]}'"
+    return None
+
+
+def _host_fault(plan: Plan) -> str | None:
+    layers = plan.host_kv_layers
+    if list(layers) != sorted(set(layers)):
+        return "the host_kv_layers do not rise"
+    if layers and layers[0] < plan.host_layers:
+        return f"layer {layers[0]} lies on the host already, with its KV cache"
+    on_host = tuple(f"blk.{layer}." for layer in range(plan.host_layers))
+    for tier in plan.tiers:
+        for name, placement in tier.placements.items():
+            if name.startswith(on_host) and placement != "cpu":
+                return f"tier {tier.new_tokens} places shard '{name}' of a host layer as {placement}"
     return None
 
 

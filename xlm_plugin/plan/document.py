@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from xlm_plugin.errors import DoesNotFitError, PlanError
 from xlm_plugin.model.cache import CacheType  # noqa: TC001  pydantic reads the annotation at run time
+from xlm_plugin.plan.compute import HOST_KV_DEVICE_TOKENS
 from xlm_plugin.plan.consistency import first_fault
 from xlm_plugin.text_files import read_text, write_text
 from xlm_plugin.units import format_bytes
@@ -144,8 +153,11 @@ class Plan(_Frozen):
     """All tiers for one model, machine, context and budget.
 
     A shard that any tier pins is resident in all of them. Tensors that no shard names stay on the
-    device (``small_weight_bytes``). Raises PlanError where the document contradicts itself and
-    DoesNotFitError where it takes more than its budget.
+    device (``small_weight_bytes``). The first ``host_layers`` layers stay on the host whole: weights,
+    caches and computing. ``host_kv_layers`` are later layers whose KV cache lies in host memory, which takes
+    an engine with xlm's patch: the CPU attends to it there, and in steps of ``host_kv_device_tokens`` and
+    more it is copied to the device, one layer at a time, for attention. Raises PlanError where the document
+    contradicts itself and DoesNotFitError where it takes more than its budget.
     """
 
     format: Literal["xlm.plan/1"] = FORMAT
@@ -157,6 +169,9 @@ class Plan(_Frozen):
     ledger: Ledger
     staging: Staging
     expert_cache: ExpertCache | None = None
+    host_layers: int = Field(default=0, ge=0)
+    host_kv_layers: tuple[NonNegativeInt, ...] = ()
+    host_kv_device_tokens: PositiveInt = HOST_KV_DEVICE_TOKENS
     shards: tuple[PlannedShard, ...]
     tiers: tuple[Tier, ...] = Field(min_length=1)
     notes: tuple[str, ...] = ()
