@@ -8,7 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from xlm_plugin.cli._charts import curve_chart, layer_map, step_timeline
-from xlm_plugin.plan.explain import milliseconds
+from xlm_plugin.plan.explain import milliseconds, rate
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _figures(simulated: SimulatedPlan, explanation: Explanation) -> Iterator[str
     busiest = {"link": "the link", "device": "the accelerator", "host": "the CPU"}[decode.bottleneck]
     wait = milliseconds(workload.prefill_steps * prefill.step_seconds)
     for value, what in (
-        (f"{1 / decode.step_seconds:.3g}", "tokens/s in decode, predicted"),
+        (rate(1 / decode.step_seconds), "tokens/s in decode, predicted"),
         (
             wait,
             f"to the first token, {workload.prompt_tokens} tokens",

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlm_plugin.errors import DoesNotFitError
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.simulate import CPU, PIN, STREAM, simulate
+from xlm_plugin.plan.simulate import CPU, PIN, SELECT, STREAM
 from xlm_plugin.plan.simulated import SimulatedPlan
 from xlm_plugin.units import GIB, format_bytes
 
@@ -104,7 +104,8 @@ class NextBytes:
         )
         return (
             f"{format_bytes(self.more_bytes)} more would hold {gains or 'no further shard'}: "
-            f"decode {speed:.3g} to {faster:.3g} tokens/s, first token {wait:.3g} to {shorter:.3g} s."
+            f"decode {rate(speed)} to {rate(faster)} tokens/s, "
+            f"first token {milliseconds(wait)} to {milliseconds(shorter)}."
         )
 
 
@@ -151,6 +152,11 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
 
 
+def rate(per_second: float) -> str:
+    """Return a speed as people read it."""
+    return f"{per_second:.0f}" if per_second >= 100 else f"{per_second:.3g}"
+
+
 def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{count} tokens"
 
@@ -195,10 +201,7 @@ def _why_resident(
 ) -> tuple[float, list[str]]:
     moved = np.zeros((1, len(simulated.shards)), dtype=bool)
     moved[0, group] = True
-    largest = max(device_bytes(simulated.shards[at]) for at in group)
-    may_stream = largest <= simulated.plan.staging.slot_bytes
-    places = (CPU, STREAM) if may_stream else (CPU,)
-    lost = -max(float(_saved_seconds(simulated, moved, place, objective)[0]) for place in places)
+    lost = -float(_saved_seconds(simulated, moved, objective)[0])
     them = "them" if len(group) > 1 else "it"
     if lost <= 0:
         return lost, [f"An answer would take no longer without {them} in VRAM: there is room."]
@@ -211,7 +214,7 @@ def _why_elsewhere(
     plan, first = simulated.plan, group[0]
     moved = np.zeros((len(group), len(simulated.shards)), dtype=bool)
     moved[np.arange(len(group)), group] = True
-    saved = float(_saved_seconds(simulated, moved, PIN, objective).max())
+    saved = float(_saved_seconds(simulated, moved, objective, pinned=True).max())
     shard_bytes = device_bytes(simulated.shards[first])
     left_bytes = plan.budget_bytes - plan.ledger.total_bytes
     who = "One of them" if len(group) > 1 else "It"
@@ -226,24 +229,42 @@ def _why_elsewhere(
             f"{format_bytes(shard_bytes)}; {only}{format_bytes(left_bytes)} of the budget are left."
         )
     for name, tokens in (("decode", 1), ("prefill", simulated.workload.prefill_tokens)):
-        costs = simulated.costs(tokens)
-        copy, host = (milliseconds(float(each[first])) for each in (costs.copy, costs.host))
-        if plan.tier_for(tokens).placements[simulated.shards[first].name] == "cpu":
-            reasons.append(f"In {name} the CPU takes {host} for {one}; copying {one} would take {copy}.")
-        else:
-            reasons.append(
-                f"In {name} copying {one} takes {copy}, behind other work; the CPU would take {host}."
-            )
+        reasons.append(f"In {name} {_why_here(simulated, tokens, first, one)}.")
     return saved, reasons
 
 
-def _saved_seconds(simulated: SimulatedPlan, moved: Flags, place: np.int8, objective: Objective) -> Floats:
-    """Return what a typical answer gains where the flagged shards (rows x shards) move to ``place``."""
+def _why_here(simulated: SimulatedPlan, new_tokens: int, at: int, one: str) -> str:
+    """Return why a shard that is not resident streams or runs on the CPU."""
+    costs, place = simulated.costs(new_tokens), simulated.placements(new_tokens)[at]
+    copy, host = (milliseconds(float(each[at])) for each in (costs.copy, costs.host))
+    if place == CPU:
+        return f"the CPU takes {host} for {one}; copying {one} would take {copy}"
+    if place == SELECT:
+        selected = milliseconds(float((costs.copy * costs.selected_share)[at]))
+        return (
+            f"copying the experts that a step selects of {one} takes {selected} at most, all of them {copy}; "
+            f"the CPU would take {host}"
+        )
+    return f"copying {one} takes {copy}, behind other work; the CPU would take {host}"
+
+
+def _saved_seconds(
+    simulated: SimulatedPlan, moved: Flags, objective: Objective, *, pinned: bool = False
+) -> Floats:
+    """Return what a typical answer gains where the flagged shards (rows x shards) leave VRAM, or enter it."""
+    plan = simulated.plan
+    fits = np.array([device_bytes(shard) <= plan.staging.slot_bytes for shard in simulated.shards])
     saved = np.zeros(len(moved))
     for tokens, steps in simulated.workload.steps(objective).items():
-        rows = np.where(moved, place, simulated.placements(tokens))
-        seconds = simulate(simulated.costs(tokens), rows, simulated.slots).step_seconds
-        saved += steps * (simulated.step(tokens).step_seconds - seconds)
+        tier, now = plan.tier_for(tokens), simulated.placements(tokens)
+        selects = np.array([plan.selects_experts(shard, tier) for shard in plan.shards])
+        moving = np.where(selects, SELECT, np.where(fits, STREAM, CPU))
+        places = [np.full_like(now, PIN)] if pinned else [np.full_like(now, CPU), moving]
+        seconds = [
+            simulated.outcome(tokens, np.where(moved, place, now).astype(np.int8)).step_seconds
+            for place in places
+        ]
+        saved += steps * (simulated.step(tokens).step_seconds - np.minimum.reduce(seconds))
     return saved
 
 

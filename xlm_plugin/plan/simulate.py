@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 Resource = Literal["link", "device", "host"]
 
 PIN, STREAM, CPU = np.int8(0), np.int8(1), np.int8(2)
+# A shard of routed experts that streams only what a step selects, into the expert cache.
+SELECT = np.int8(3)
 CODES: Final[Mapping[Placement, np.int8]] = {"pin": PIN, "stream": STREAM, "cpu": CPU}
 _ROUNDING: Final = 1e-9
-NAMES: Final[tuple[Placement, ...]] = ("pin", "stream", "cpu")
+NAMES: Final[tuple[Placement, ...]] = ("pin", "stream", "cpu", "stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,27 @@ class ShardTimes:
     host_seconds: float
 
 
-def codes(shards: Sequence[Shard], placements: Mapping[str, Placement]) -> Codes:
-    """Return ``placements`` as an array in the order of ``shards``."""
-    return np.array([CODES[placements[shard.name]] for shard in shards], dtype=np.int8)
+def codes(
+    shards: Sequence[Shard], placements: Mapping[str, Placement], selecting: Collection[str] = ()
+) -> Codes:
+    """Return ``placements`` as an array in the order of ``shards``.
+
+    Shards that ``selecting`` names copy only what a step selects where they stream.
+    """
+    found = np.array([CODES[placements[shard.name]] for shard in shards], dtype=np.int8)
+    selects = np.array([shard.name in selecting for shard in shards])
+    return np.where(selects & (found == STREAM), SELECT, found)
 
 
 def simulate_step(
-    costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None
+    costs: StepCosts,
+    placements: Codes,
+    slots: int = 2,
+    host_cache: Flags | None = None,
+    cached_experts: int = 0,
 ) -> Step:
     """Return the outcome of one step. See ``simulate``."""
-    found = simulate(costs, placements[np.newaxis], slots, host_cache)
+    found = simulate(costs, placements[np.newaxis], slots, host_cache, cached_experts)
     return Step(
         step_seconds=float(found.step_seconds[0]),
         link_bytes=int(found.link_bytes[0]),
@@ -115,11 +128,15 @@ def simulate_step(
 
 
 def timeline(
-    costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None
+    costs: StepCosts,
+    placements: Codes,
+    slots: int = 2,
+    host_cache: Flags | None = None,
+    cached_experts: int = 0,
 ) -> list[ShardTimes]:
     """Return when each shard of one step is copied and computed. See ``simulate``."""
     row = placements[np.newaxis]
-    busy = busy_seconds(costs, row, host_cache)
+    busy = busy_seconds(costs, row, host_cache, cached_experts)
     return [
         ShardTimes(
             copy_begin=float(moment.copy_begin[0]),
@@ -134,7 +151,13 @@ def timeline(
     ]
 
 
-def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Flags | None = None) -> Steps:
+def simulate(
+    costs: StepCosts,
+    placements: Codes,
+    slots: int = 2,
+    host_cache: Flags | None = None,
+    cached_experts: int = 0,
+) -> Steps:
     """Return the outcome of each row of ``placements`` (batch x shards).
 
     Device and host take turns in the order of the shards; each change costs a crossing, and a step begins
@@ -142,13 +165,15 @@ def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Fl
     held its slot, ``slots`` copies before, is done. ``host_cache`` (batch x shards, or shards) says whose
     KV cache lies in host memory, where the CPU attends over it. ``costs`` may have a row for each of the
     batch.
+
+    Selected experts are copied when their router is done, which the host learns by a crossing. The cache
+    holds ``cached_experts``; all experts of the selecting shards are as likely to be among them.
     """
-    busy = busy_seconds(costs, placements, host_cache)
-    streams = placements == STREAM
+    busy = busy_seconds(costs, placements, host_cache, cached_experts)
     *_, last = _walk(costs, placements, busy, slots)
     return Steps(
         step_seconds=last.end,
-        link_bytes=np.where(streams, costs.copy_bytes, 0.0).sum(axis=1),
+        link_bytes=(busy.copied_share * costs.copy_bytes).sum(axis=1),
         link_seconds=busy.link.sum(axis=1),
         device_seconds=busy.device.sum(axis=1),
         host_seconds=busy.host.sum(axis=1),
@@ -158,12 +183,16 @@ def simulate(costs: StepCosts, placements: Codes, slots: int = 2, host_cache: Fl
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Seconds (batch x shards) that each resource spends on each shard, before anything waits."""
+    """Seconds (batch x shards) that each resource spends on each shard, before anything waits.
+
+    ``copied_share`` is the share of each shard that is copied.
+    """
 
     link: Floats
     device: Floats
     host: Floats
     crossing: Floats
+    copied_share: Floats
 
     @property
     def least_seconds(self) -> Floats:
@@ -173,18 +202,33 @@ class Busy:
         return least
 
 
-def busy_seconds(costs: StepCosts, placements: Codes, host_cache: Flags | None = None) -> Busy:
+def busy_seconds(
+    costs: StepCosts, placements: Codes, host_cache: Flags | None = None, cached_experts: int = 0
+) -> Busy:
     """Return how long each resource is busy. See ``simulate`` for the arguments."""
     on_host = placements == CPU
     cache_on_host = (
         np.zeros_like(on_host) if host_cache is None else np.broadcast_to(host_cache, on_host.shape)
     )
+    copied_share = _copied_share(costs, placements, cached_experts)
     return Busy(
-        link=np.where(placements == STREAM, costs.copy, 0.0),
+        link=copied_share * costs.copy,
         device=np.where(on_host, 0.0, costs.device) + np.where(cache_on_host, 0.0, costs.device_cache),
         host=np.where(on_host, costs.host, 0.0) + np.where(cache_on_host, costs.host_cache, 0.0),
-        crossing=costs.rates.crossing_seconds * _crossings(costs, on_host, cache_on_host),
+        crossing=costs.rates.crossing_seconds
+        * (_crossings(costs, on_host, cache_on_host) + (placements == SELECT)),
+        copied_share=copied_share,
     )
+
+
+def _copied_share(costs: StepCosts, placements: Codes, cached_experts: int) -> Floats:
+    streams: Floats = (placements == STREAM).astype(np.float64)
+    selects = placements == SELECT
+    if not selects.any():
+        return streams
+    selecting = np.where(selects, costs.experts, 0.0).sum(axis=1, keepdims=True)
+    missed = 1.0 - np.minimum(1.0, cached_experts / np.maximum(1.0, selecting))
+    return np.where(selects, costs.selected_share * missed, streams)
 
 
 def _crossings(costs: StepCosts, on_host: Flags, cache_on_host: Flags) -> Floats:
@@ -216,26 +260,30 @@ class _Moment:
 
 def _walk(costs: StepCosts, placements: Codes, busy: Busy, slots: int) -> Iterator[_Moment]:
     """Yield the moments of each shard in turn."""
+    slots = max(1, slots)
     rows = np.arange(len(placements))
     clock = np.zeros(len(placements))
     link_free = np.zeros(len(placements))
-    slot_free = np.zeros((len(placements), max(1, slots)))
+    slot_free = np.zeros((len(placements), slots))
     copies = np.zeros(len(placements), dtype=np.intp)
     work = busy.device + busy.host + busy.crossing
     lost_share = _lost_share(costs, placements == CPU)
-    columns = (work, busy.link, placements == STREAM, lost_share)
-    for compute, transfer, now, lost in zip(*(np.ascontiguousarray(each.T) for each in columns), strict=True):
-        if not now.any():
+    columns = (work, busy.link, placements == STREAM, placements == SELECT, lost_share)
+    by_shard = zip(*(np.ascontiguousarray(each.T) for each in columns), strict=True)
+    for compute, transfer, streams, selects, lost in by_shard:
+        copies_now = streams | selects
+        if not copies_now.any():
             begin, clock = clock, clock + compute
             yield _Moment(begin, begin, begin, clock)
             continue
         slot = copies % slots
-        start = np.where(now, np.maximum(link_free, slot_free[rows, slot]), clock)
+        ready = np.where(selects, clock, slot_free[rows, slot])
+        start = np.where(copies_now, np.maximum(link_free, ready), clock)
         done = start + transfer
         beside = np.maximum(np.minimum(clock, done) - start, 0.0)
-        begin = np.where(now, np.maximum(clock + beside * lost, done), clock)
+        begin = np.maximum(clock + beside * lost, done)
         clock = begin + compute
-        link_free = np.where(now, done, link_free)
-        slot_free[rows, slot] = np.where(now, clock, slot_free[rows, slot])
-        copies += now
+        link_free = np.where(copies_now, done, link_free)
+        slot_free[rows, slot] = np.where(streams, clock, slot_free[rows, slot])
+        copies += streams
         yield _Moment(start, done, begin, clock)

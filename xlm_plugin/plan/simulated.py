@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from xlm_plugin.plan.simulate import codes, simulate_step, timeline
+from xlm_plugin.plan.simulate import codes, simulate, simulate_step, timeline
 from xlm_plugin.plan.step_costs import cost_model
 from xlm_plugin.plan.workload import typical_workload
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph, Shard
     from xlm_plugin.plan.document import Plan
-    from xlm_plugin.plan.simulate import Codes, ShardTimes, Step
+    from xlm_plugin.plan.simulate import Codes, ShardTimes, Step, Steps
     from xlm_plugin.plan.step_costs import CostModel, StepCosts
     from xlm_plugin.plan.workload import Workload
 
@@ -43,21 +43,42 @@ class SimulatedPlan:
         """Slots of staging to simulate with."""
         return max(1, self.plan.staging.slots)
 
+    @property
+    def cached_experts(self) -> int:
+        """Cached experts to count on: those of one layer, however many more are kept."""
+        return max(shard.experts for shard in self.plan.shards) if self.plan.expert_cache else 0
+
     def costs(self, new_tokens: int) -> StepCosts:
         """Return what a typical step of ``new_tokens`` costs, one element a shard."""
         return self._cost_model.costs(self.workload.load(new_tokens))
 
     def placements(self, new_tokens: int) -> Codes:
         """Return the placements of the tier that such a step uses."""
-        return codes(self.shards, self.plan.tier_for(new_tokens).placements)
+        tier = self.plan.tier_for(new_tokens)
+        selecting = [shard.name for shard in self.plan.shards if self.plan.selects_experts(shard, tier)]
+        return codes(self.shards, tier.placements, selecting)
+
+    def outcome(self, new_tokens: int, placements: Codes) -> Steps:
+        """Return the outcome of a typical step for each row of ``placements``, whatever is planned."""
+        return simulate(self.costs(new_tokens), placements, self.slots, cached_experts=self.cached_experts)
 
     def step(self, new_tokens: int) -> Step:
         """Return the outcome of a typical step."""
-        return simulate_step(self.costs(new_tokens), self.placements(new_tokens), self.slots)
+        return simulate_step(
+            self.costs(new_tokens),
+            self.placements(new_tokens),
+            self.slots,
+            cached_experts=self.cached_experts,
+        )
 
     def timeline(self, new_tokens: int) -> list[ShardTimes]:
         """Return when each shard of a typical step is copied and computed."""
-        return timeline(self.costs(new_tokens), self.placements(new_tokens), self.slots)
+        return timeline(
+            self.costs(new_tokens),
+            self.placements(new_tokens),
+            self.slots,
+            cached_experts=self.cached_experts,
+        )
 
     @cached_property
     def _cost_model(self) -> CostModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,8 @@ class StepCosts:
 
     ``device`` and ``host`` are those of the weights, ``device_cache`` and ``host_cache`` those of attention
     over a KV cache that lies there (0 for shards without one). ``copy`` moves the whole shard over the
-    link: ``copy_bytes``.
+    link: ``copy_bytes``. Of routed experts, ``experts`` in number (0 in other shards), the step selects
+    ``selected_share``.
     """
 
     device: Floats
@@ -54,6 +55,8 @@ class StepCosts:
     copy: Floats
     copy_bytes: Floats
     rates: Rates
+    experts: Floats = field(default_factory=lambda: np.zeros(1))
+    selected_share: Floats = field(default_factory=lambda: np.ones(1))
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,11 @@ class CostModel:
         # Logits are for the last token of each sequence only.
         computed = np.where(traits.output, min(load.sequences, load.new_tokens), load.new_tokens)
         flops = traits.flops * computed
-        read = traits.bytes * (1.0 - (1.0 - traits.active_share) ** load.new_tokens)
-        host_bytes_per_s = np.where(traits.experts, rates.host_experts_bytes_per_s, rates.host_bytes_per_s)
+        selected_share = 1.0 - (1.0 - traits.active_share) ** load.new_tokens
+        read = traits.bytes * selected_share
+        host_bytes_per_s = np.where(
+            traits.experts > 0, rates.host_experts_bytes_per_s, rates.host_bytes_per_s
+        )
         cache_bytes, cache_flops = self._attention(load)
         return StepCosts(
             device=np.maximum(read / rates.device_bytes_per_s, flops / rates.device_flops_per_s)
@@ -86,6 +92,8 @@ class CostModel:
             copy=traits.bytes / rates.link_bytes_per_s,
             copy_bytes=traits.bytes,
             rates=rates,
+            experts=traits.experts,
+            selected_share=selected_share,
         )
 
     def _attention(self, load: StepLoad) -> tuple[Floats, Floats]:
@@ -124,12 +132,20 @@ class _Traits:
     bytes: Floats
     active_share: Floats
     flops: Floats
-    experts: NDArray[np.bool_]
+    experts: Floats
     output: NDArray[np.bool_]
     layer_share: Floats
     query_width: Floats
     window: Floats
     caches: tuple[LayerCache | None, ...]
+
+
+def expert_count(shard: Shard) -> int:
+    """Return the number of routed experts; 0 for other shards, and where tensors disagree."""
+    if shard.kind != "experts":
+        return 0
+    counts = {t.shape[-1] if len(t.shape) > 2 else 0 for t in shard.tensors if t.movable}
+    return counts.pop() if len(counts) == 1 else 0
 
 
 def active_share(shard: Shard) -> float:
@@ -158,7 +174,7 @@ def _traits(model: ModelGraph, shards: Sequence[Shard]) -> _Traits:
         bytes=np.array([float(shard.movable_bytes) for shard in shards]),
         active_share=np.array([active_share(shard) for shard in shards]),
         flops=np.array([float(shard.flops_per_token) for shard in shards]),
-        experts=np.array([shard.kind == "experts" for shard in shards]),
+        experts=np.array([float(expert_count(shard)) for shard in shards]),
         output=np.array([shard.kind == "output" for shard in shards]),
         layer_share=np.array([0.0 if layer is None else 1 / layers.count(layer) for layer in layers]),
         query_width=np.array(

@@ -20,8 +20,9 @@ class TierSetting:
     """What a strategy has to work with in one tier.
 
     ``resident`` names the shards that are on the device already. Staging has ``slots`` of ``slot_bytes``: a
-    shard that takes more on the device cannot stream. ``new_tokens`` is the tier's upper bound, ``costs``
-    are those of such a step, to simulate placements with (``xlm_plugin.plan.simulate``).
+    shard that takes more on the device cannot stream. With ``cached_experts`` the routed experts that
+    ``selecting`` names stream without a slot, only what a step selects. ``new_tokens`` is the tier's upper
+    bound, ``costs`` are those of such a step, to simulate placements with (``xlm_plugin.plan.simulate``).
     """
 
     new_tokens: int
@@ -29,6 +30,8 @@ class TierSetting:
     slot_bytes: int
     slots: int
     costs: StepCosts
+    cached_experts: int = 0
+    selecting: frozenset[str] = frozenset()
 
 
 class Strategy(Protocol):

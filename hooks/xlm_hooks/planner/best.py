@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xlm_hooks.planner.expert_cells import expert_cells
 from xlm_hooks.planner.fixed import fitting_ledger
 from xlm_hooks.planner.patterns import Filler
 from xlm_hooks.planner.search import Layout, Search
 from xlm_hooks.planner.strategies import Stock, patterns_of
 from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges
 from xlm_plugin.errors import DoesNotFitError, PlanError
-from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard, Staging
+from xlm_plugin.plan.document import ExpertCache, Plan, PlannedModel, PlannedShard, Staging
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.step_costs import cost_model
+from xlm_plugin.plan.step_costs import cost_model, expert_count
 from xlm_plugin.plan.workload import typical_workload
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from xlm_hooks.planner.expert_cells import ExpertCells
     from xlm_plugin.errors import XlmError
     from xlm_plugin.machine.document import Device
     from xlm_plugin.machine.profile import Profile
@@ -67,9 +69,39 @@ class Planner:
         ledger = fitting_ledger(self._model, self._context, self._device, budget_bytes)
         layout = self._layout(budget_bytes - ledger.total_bytes)
         tiers = self._tiers(layout)
-        streamed = [device_bytes(shard) for tier in tiers for shard in self._filler.streamed(tier)]
-        staging = Staging(slots=layout.slots if streamed else 0, slot_bytes=max(streamed, default=0))
-        return self._document(budget_bytes, ledger, layout, staging, tiers)
+        slot_bytes = max(map(device_bytes, self._streamed(tiers, layout)), default=0)
+        staging = Staging(slots=layout.slots if slot_bytes else 0, slot_bytes=slot_bytes)
+        spare_bytes = budget_bytes - ledger.total_bytes - layout.bytes
+        return self._document(budget_bytes, ledger, layout, staging, tiers, self._cache(layout, spare_bytes))
+
+    def _streamed(self, tiers: Iterable[Tier], layout: Layout) -> list[Shard]:
+        """Return the shards that stream whole in some tier."""
+        cells = self._cells if layout.cached_experts else None
+        from_tokens = cells.whole_from_tokens if cells else 0
+        return [
+            shard
+            for tier in tiers
+            for shard in self._shards
+            if tier.placements[shard.name] == "stream"
+            and not (shard.kind == "experts" and tier.new_tokens < from_tokens)
+        ]
+
+    def _cache(self, layout: Layout, spare_bytes: int) -> ExpertCache | None:
+        """Return the expert cache: what the layout counts on, and whatever the budget has left."""
+        cells = self._cells
+        if cells is None or not layout.cached_experts:
+            return None
+        elsewhere = [s for s, flag in zip(self._shards, layout.resident, strict=True) if not flag]
+        most = max(cells.least, sum(map(expert_count, elsewhere)))
+        return ExpertCache(
+            experts=min(most, cells.least + max(0, spare_bytes) // cells.cell_bytes),
+            expert_bytes=cells.cell_bytes,
+            whole_from_tokens=cells.whole_from_tokens,
+        )
+
+    @cached_property
+    def _cells(self) -> ExpertCells | None:
+        return None if self._device.unified else expert_cells(self._shards)
 
     def _layout(self, free_bytes: int) -> Layout:
         sizes = sum(map(device_bytes, self._shards))
@@ -88,17 +120,18 @@ class Planner:
         for tokens, steps in filler.workload.steps(self._objective).items():
             costs = filler.cost_model.costs(filler.workload.load(tokens))
             tiers.append((Filler(self._shards, costs, tokens, patterns), steps))
-        return Search(tiers, divisible_experts=not self._device.unified)
+        return Search(tiers, divisible_experts=not self._device.unified, cells=self._cells)
 
     def _tiers(self, layout: Layout) -> tuple[Tier, ...]:
         names = frozenset(s.name for s, flag in zip(self._shards, layout.resident, strict=True) if flag)
         tiers = []
         for edge in tier_edges(self._shards, self._context):
-            tier = self._filler.best(edge, names, layout.slots, layout.slot_bytes)
+            tier = self._filler.best(edge, names, layout.slots, layout.slot_bytes, layout.cached_experts)
             if tier is None:
                 raise self._not_placed(layout.bytes)
             tiers.append(tier)
-        return merged(tiers)
+        cells = self._cells if layout.cached_experts else None
+        return merged(tiers, [cells.whole_from_tokens - 1] if cells else ())
 
     def _not_placed(self, free_bytes: int) -> XlmError:
         names = ", ".join(s.name for s in self._filler.strategies if s.name != "stock")
@@ -113,10 +146,16 @@ class Planner:
         )
 
     def _document(
-        self, budget_bytes: int, ledger: Ledger, layout: Layout, staging: Staging, tiers: tuple[Tier, ...]
+        self,
+        budget_bytes: int,
+        ledger: Ledger,
+        layout: Layout,
+        staging: Staging,
+        tiers: tuple[Tier, ...],
+        cache: ExpertCache | None,
     ) -> Plan:
         model, device = self._model, self._device
-        resident_bytes = layout.bytes - layout.slots * layout.slot_bytes
+        resident = (s for s, flag in zip(self._shards, layout.resident, strict=True) if flag)
         return Plan(
             model=PlannedModel(
                 name=model.name,
@@ -129,9 +168,14 @@ class Planner:
             context=self._context,
             budget_bytes=budget_bytes,
             ledger=ledger.model_copy(
-                update={"resident_weight_bytes": resident_bytes, "staging_bytes": staging.bytes}
+                update={
+                    "resident_weight_bytes": sum(map(device_bytes, resident)),
+                    "staging_bytes": staging.bytes,
+                    "expert_cache_bytes": cache.bytes if cache else 0,
+                }
             ),
             staging=staging,
+            expert_cache=cache,
             shards=tuple(map(_planned, self._shards)),
             tiers=tiers,
             notes=_notes(model, self._profile, device, tiers),
@@ -157,7 +201,9 @@ def _placeable(model: ModelGraph) -> tuple[Shard, ...]:
 
 def _planned(shard: Shard) -> PlannedShard:
     names = tuple(tensor.name for tensor in shard.tensors if tensor.movable)
-    return PlannedShard(name=shard.name, bytes=device_bytes(shard), tensors=names)
+    return PlannedShard(
+        name=shard.name, bytes=device_bytes(shard), tensors=names, experts=expert_count(shard)
+    )
 
 
 def _notes(model: ModelGraph, profile: Profile, device: Device, tiers: Sequence[Tier]) -> tuple[str, ...]:

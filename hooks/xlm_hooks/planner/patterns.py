@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.simulate import CPU, PIN, STREAM, busy_seconds, simulate
-from xlm_plugin.plan.step_costs import active_share
+from xlm_plugin.plan.simulate import CPU, PIN, SELECT, STREAM, busy_seconds, simulate
+from xlm_plugin.plan.step_costs import active_share, expert_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from xlm_plugin.model.graph import Shard
     from xlm_plugin.plan.simulate import Codes, Flags
@@ -48,21 +48,26 @@ MIXES = tuple(
 
 @dataclass(frozen=True)
 class Filler:
-    """Fills one tier: the shortest step that ``patterns`` give for a set of resident shards."""
+    """Fills one tier: the shortest step that ``patterns`` give for a set of resident shards.
+
+    With ``cached_experts``, routed experts for which a whole copy does not pay stream what a step selects.
+    """
 
     shards: tuple[Shard, ...]
     costs: StepCosts
     new_tokens: int
     patterns: Sequence[Pattern]
+    cached_experts: int = 0
 
     def placements(self, pattern: Pattern, resident: Flags, slot_bytes: Floats) -> tuple[Codes, Flags]:
         """Return placements (batch x shards) and, for each row, whether the pattern applies."""
-        may = ~resident & (self._sizes <= slot_bytes[:, np.newaxis])
+        may = ~resident & ((self._sizes <= slot_bytes[:, np.newaxis]) | self._selects)
         if not pattern.whole:
             may &= self._may_stream(experts=pattern.experts)
         reached = may.cumsum(axis=1) * pattern.share
         streams = may & (np.floor(reached) > np.floor(reached - pattern.share))
-        placements = np.where(resident, PIN, np.where(streams, STREAM, CPU)).astype(np.int8)
+        moving = np.where(self._selects, SELECT, STREAM)
+        placements = np.where(resident, PIN, np.where(streams, moving, CPU)).astype(np.int8)
         if not pattern.whole:
             return placements, np.ones(len(resident), dtype=bool)
         return placements, ~(placements == CPU).any(axis=1) & ~self._copies_too_early(placements)
@@ -78,7 +83,9 @@ class Filler:
         for weight in (0.0, 0.25, 0.5, 0.75):
             device, host = (1 - weight) * self.costs.device, (1 - weight) * self.costs.host
             either = np.minimum(device + weight * self.costs.copy, host)
-            rest = np.where(may, either, host)
+            rest = np.where(may & ~self._selects, either, host)
+            if self.cached_experts:
+                rest = np.where(self._selects, np.minimum(device, host), rest)
             bounds.append(
                 np.where(resident, device, rest).sum(axis=1) + (1 - weight) * self.costs.device_cache.sum()
             )
@@ -91,10 +98,11 @@ class Filler:
         chosen = np.zeros(resident.shape, dtype=np.int8)
         for pattern in self._distinct:
             placements, applies = self.placements(pattern, resident, slot_bytes)
-            rows = np.flatnonzero(applies & (busy_seconds(self.costs, placements).least_seconds < seconds))
+            least = busy_seconds(self.costs, placements, cached_experts=self.cached_experts).least_seconds
+            rows = np.flatnonzero(applies & (least < seconds))
             if not len(rows):
                 continue
-            found = simulate(self.costs, placements[rows], slots).step_seconds
+            found = self._seconds(placements[rows], slots)
             better = found < seconds[rows]
             seconds[rows[better]] = found[better]
             chosen[rows[better]] = placements[rows[better]]
@@ -108,22 +116,26 @@ class Filler:
 
     def _descend(self, placements: Codes, slot_bytes: Floats, slots: int) -> Floats:
         """Let the shard that gains most change between streaming and the CPU, again and again, in place."""
-        seconds = simulate(self.costs, placements, slots).step_seconds
-        may = self._may_stream(experts=True) & (self._sizes <= slot_bytes[:, np.newaxis])
+        seconds = self._seconds(placements, slots)
+        may = self._may_stream(experts=True) & ((self._sizes <= slot_bytes[:, np.newaxis]) | self._selects)
+        moving = np.where(self._selects, SELECT, STREAM)
         for _ in self.shards:
             rows, at = np.nonzero(may & (placements != PIN))
             changed = placements[rows]
             each = np.arange(len(rows))
-            changed[each, at] = STREAM + CPU - changed[each, at]
+            changed[each, at] = moving[at] + CPU - changed[each, at]
             found = np.full(placements.shape, np.inf)
-            found[rows, at] = simulate(self.costs, changed, slots).step_seconds
+            found[rows, at] = self._seconds(changed, slots)
             best = found.argmin(axis=1)
             better = np.flatnonzero(found[np.arange(len(found)), best] < seconds)
             if not len(better):
                 break
             seconds[better] = found[better, best[better]]
-            placements[better, best[better]] = STREAM + CPU - placements[better, best[better]]
+            placements[better, best[better]] = moving[best[better]] + CPU - placements[better, best[better]]
         return seconds
+
+    def _seconds(self, placements: Codes, slots: int) -> Floats:
+        return simulate(self.costs, placements, slots, cached_experts=self.cached_experts).step_seconds
 
     def _copies_too_early(self, placements: Codes) -> Flags:
         """Return where experts would stream that do not pay yet, unless there is no other way."""
@@ -133,11 +145,16 @@ class Filler:
         return early
 
     def _may_stream(self, *, experts: bool) -> Flags:
-        return self._pays if experts else self._is_dense
+        return self._pays | self._selects if experts else self._is_dense
 
     @cached_property
     def _pays(self) -> Flags:
         return np.array([self.new_tokens >= least_streamed_tokens(shard) for shard in self.shards])
+
+    @cached_property
+    def _selects(self) -> Flags:
+        """Which shards would stream what a step selects."""
+        return (self.costs.experts > 0) & ~self._pays & (self.cached_experts > 0)
 
     @cached_property
     def _is_dense(self) -> Flags:
@@ -150,9 +167,19 @@ class Filler:
     @cached_property
     def _distinct(self) -> tuple[Pattern, ...]:
         """The patterns without those that place as another does, where experts never stream."""
-        if (self._pays & ~self._is_dense).any():
+        if (self._may_stream(experts=True) & ~self._is_dense).any():
             return tuple(self.patterns)
         return tuple(dict.fromkeys(p if p.whole else replace(p, experts=False) for p in self.patterns))
+
+
+def whole_from_tokens(shards: Iterable[Shard]) -> int:
+    """Return from how many tokens on routed experts stream whole rather than as selected.
+
+    0 where there are none, or where an expert cache cannot serve all of them.
+    """
+    experts = [shard for shard in shards if shard.kind == "experts"]
+    found = {least_streamed_tokens(shard) for shard in experts}
+    return found.pop() if len(found) == 1 and all(map(expert_count, experts)) else 0
 
 
 def least_streamed_tokens(shard: Shard) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from xlm_hooks.planner.expert_cells import ExpertCells
     from xlm_hooks.planner.patterns import Filler
     from xlm_plugin.plan.simulate import Flags
     from xlm_plugin.plan.step_costs import Floats
@@ -30,7 +31,8 @@ _CHUNK = 64
 class Layout:
     """What the device holds, what the workload then takes, and how many bytes that is.
 
-    ``resident`` is a row of flags; staging has ``slots`` of ``slot_bytes``.
+    ``resident`` is a row of flags; staging has ``slots`` of ``slot_bytes``, and the expert cache holds
+    ``cached_experts``.
     """
 
     resident: Flags
@@ -38,6 +40,7 @@ class Layout:
     slot_bytes: int
     bytes: int
     seconds: float
+    cached_experts: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,14 +50,21 @@ class _Layouts:
     resident: Flags
     slots: Integers
     slot_bytes: Floats
+    cached_experts: Integers
     resident_bytes: Integers
     bytes: Integers
     least_by_tier: Sequence[Floats]
     least_seconds: Floats
 
     def layout(self, row: int, seconds: float) -> Layout:
-        slots, slot_bytes = int(self.slots[row]), int(self.slot_bytes[row])
-        return Layout(self.resident[row], slots, slot_bytes, int(self.bytes[row]), seconds)
+        return Layout(
+            resident=self.resident[row],
+            slots=int(self.slots[row]),
+            slot_bytes=int(self.slot_bytes[row]),
+            bytes=int(self.bytes[row]),
+            seconds=seconds,
+            cached_experts=int(self.cached_experts[row]),
+        )
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ class Search:
 
     tiers: Sequence[tuple[Filler, float]]
     divisible_experts: bool = True
+    cells: ExpertCells | None = None
     all_sets_of: int = ALL_SETS_OF
 
     def best(self, budget_bytes: int) -> Layout | None:
@@ -106,14 +117,27 @@ class Search:
         """Return what the workload takes in each layout, or anything above ``limit``."""
         layouts = self._layouts
         seconds = layouts.least_seconds[rows].copy()
-        for slots in np.unique(layouts.slots[rows]):
-            same = np.flatnonzero(layouts.slots[rows] == slots)
-            for tier, (filler, steps) in enumerate(self.tiers):
+        kinds = np.column_stack([layouts.slots[rows], layouts.cached_experts[rows]])
+        for slots, cached in np.unique(kinds, axis=0):
+            same = np.flatnonzero((kinds == (slots, cached)).all(axis=1))
+            for tier, steps in enumerate(self._steps):
                 same = same[seconds[same] <= limit]
                 at = rows[same]
-                found, _ = filler.best(layouts.resident[at], layouts.slot_bytes[at], int(slots))
+                found, _ = self._fillers[int(cached)][tier].best(
+                    layouts.resident[at], layouts.slot_bytes[at], int(slots)
+                )
                 seconds[same] += steps * (found - layouts.least_by_tier[tier][at])
         return seconds
+
+    @cached_property
+    def _steps(self) -> list[float]:
+        return [steps for _, steps in self.tiers]
+
+    @cached_property
+    def _fillers(self) -> dict[int, list[Filler]]:
+        """The fillers of all tiers, by the experts that are cached."""
+        sizes = {0, self.cells.least if self.cells else 0}
+        return {cached: [replace(f, cached_experts=cached) for f, _ in self.tiers] for cached in sizes}
 
     @cached_property
     def _layouts(self) -> _Layouts:
@@ -127,27 +151,34 @@ class Search:
         )
         sizes = np.array([device_bytes(shard) for shard in shards], dtype=np.int64)
         stagings = [(0, 0)] + [(slots, int(size)) for slots in SLOTS for size in np.unique(sizes)]
-        resident, slots, slot_bytes = [], [], []
+        experts = np.array([shard.kind == "experts" for shard in shards])
+        blocks = []
         for count, size in stagings:
             # A ring for shards of a size of which none is left to stream is of no use.
             rows = sets[(~sets & (sizes == size)).any(axis=1)] if count else sets
-            resident.append(rows)
-            slots.append(np.full(len(rows), count))
-            slot_bytes.append(np.full(len(rows), float(size)))
-        return self._bounded(np.vstack(resident), np.concatenate(slots), np.concatenate(slot_bytes))
+            blocks.append(self._bounded(rows, count, size, 0))
+            selecting = rows[(~rows & experts).any(axis=1)]
+            if self.cells and len(selecting):
+                blocks.append(self._bounded(selecting, count, size, self.cells.least))
+        return _joined(blocks)
 
-    def _bounded(self, resident: Flags, slots: Integers, slot_bytes: Floats) -> _Layouts:
+    def _bounded(self, resident: Flags, slots: int, slot_bytes: int, cached_experts: int) -> _Layouts:
+        """Return the layouts of some sets beside one staging and one expert cache."""
+        count = len(resident)
+        size = np.full(count, float(slot_bytes))
         resident_bytes = set_bytes(self.tiers[0][0].shards, resident)
-        least_by_tier = [filler.least_seconds(resident, slot_bytes) for filler, _ in self.tiers]
+        cache_bytes = self.cells.least_bytes if self.cells and cached_experts else 0
+        least_by_tier = [filler.least_seconds(resident, size) for filler in self._fillers[cached_experts]]
         return _Layouts(
             resident=resident,
-            slots=slots,
-            slot_bytes=slot_bytes,
+            slots=np.full(count, slots),
+            slot_bytes=size,
+            cached_experts=np.full(count, cached_experts),
             resident_bytes=resident_bytes,
-            bytes=resident_bytes + slots * slot_bytes.astype(np.int64),
+            bytes=resident_bytes + slots * slot_bytes + cache_bytes,
             least_by_tier=least_by_tier,
             least_seconds=np.sum(
-                [steps * least for (_, steps), least in zip(self.tiers, least_by_tier, strict=True)], axis=0
+                [steps * least for steps, least in zip(self._steps, least_by_tier, strict=True)], axis=0
             ),
         )
 
@@ -157,3 +188,13 @@ class Search:
         by_tier = [steps * filler.best(resident, anything, SLOTS[0])[0] for filler, steps in self.tiers]
         seconds: Floats = np.sum(by_tier, axis=0)
         return seconds
+
+
+def _joined(blocks: Sequence[_Layouts]) -> _Layouts:
+    columns = {
+        field.name: np.concatenate([getattr(block, field.name) for block in blocks])
+        for field in fields(_Layouts)
+        if field.name != "least_by_tier"
+    }
+    tiers = zip(*(block.least_by_tier for block in blocks), strict=True)
+    return _Layouts(**columns, least_by_tier=[np.concatenate(tier) for tier in tiers])

@@ -37,7 +37,9 @@ class _Patterned:
 
     def place(self, shards: Sequence[Shard], setting: TierSetting) -> Mapping[str, Placement] | None:
         """Return a placement for every shard, or None where no pattern applies."""
-        filler = Filler(tuple(shards), setting.costs, setting.new_tokens, self.patterns)
+        filler = Filler(
+            tuple(shards), setting.costs, setting.new_tokens, self.patterns, setting.cached_experts
+        )
         resident = np.array([[shard.name in setting.resident for shard in shards]])
         slot_bytes = np.array([setting.slot_bytes], dtype=float)
         seconds, placements = filler.best(resident, slot_bytes, max(1, setting.slots))
