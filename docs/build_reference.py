@@ -46,7 +46,8 @@ _CLI_HEAD = """\
 
 <!-- Made by docs/build_reference.py from the commands themselves: change those, then run `make docs`. -->
 
-MODEL is a `.gguf` file (of a split one, the first), a folder with a Hugging Face model, or `demo`.
+MODEL is a `.gguf` file (of a split one, the first), a folder with a Hugging Face model, `demo`, or
+`ollama:NAME` for one of Ollama's.
 Sizes have a unit: `6GiB` is 6 · 2³⁰ bytes, `6GB` is 6 · 10⁹ bytes.
 Results go to stdout, all else to stderr.
 

@@ -11,6 +11,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     import click
 
@@ -49,6 +50,11 @@ def xlm_benchmarks(bench: click.Group) -> None:
 @hookspec
 def xlm_models() -> Iterable[ModelDescriptor]:
     """Return models that have a name and are fetched when they are first used."""
+
+
+@hookspec(firstresult=True)
+def xlm_find_model(ref: str) -> Path | None:
+    """Return the file or folder that ``ref`` names in a store of models, or None where it names none."""
 
 
 # Planner: strategies and plans.

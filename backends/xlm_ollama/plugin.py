@@ -8,6 +8,8 @@ from xlm_plugin.cli import LazyCommand
 from xlm_plugin.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import click
 
 COMMANDS = (
@@ -20,3 +22,14 @@ def xlm_commands(cli: click.Group) -> None:
     """Add ``xlm ollama``."""
     for command in COMMANDS:
         cli.add_command(command)
+
+
+@hookimpl
+def xlm_find_model(ref: str) -> Path | None:
+    """Return the file of the model that ``ollama:NAME`` names."""
+    scheme, _, name = ref.partition(":")
+    if scheme != "ollama" or not name:
+        return None
+    from xlm_ollama.store import find_model
+
+    return find_model(name).model

@@ -18,7 +18,6 @@ from xlm_plugin.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PREFIX: Final = "ollama:"
 _LAYER: Final = "application/vnd.ollama.image."
 
 

@@ -19,6 +19,9 @@ _INSTALL = "xlm_ollama.commands.install"
         LazyCommand("enable", f"{_MODELS}:enable", "Make a model run under a plan."),
         LazyCommand("disable", f"{_MODELS}:disable", "Undo it."),
         LazyCommand("list", f"{_MODELS}:list_command", "List the models that run under a plan."),
+        LazyCommand(
+            "modelfile", f"{_MODELS}:modelfile_command", "Turn a Modelfile's lines for xlm into Ollama's."
+        ),
     ],
 )
 def command() -> None:

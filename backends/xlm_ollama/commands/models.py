@@ -1,7 +1,8 @@
-"""``xlm ollama enable``, ``disable`` and ``list``."""
+"""``xlm ollama enable``, ``disable``, ``list`` and ``modelfile``."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -97,3 +98,29 @@ def list_command(as_json: bool) -> None:
         option = model.option
         table.add_row(str(model.name), option.base if option else "?", str(option or "damaged"))
     out().print(table)
+
+
+@click.command("modelfile")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write what Ollama accepts to FILE, and the option beside it.  [default: FILE with .xlm]",
+)
+def modelfile_command(file: Path, output: Path | None) -> None:
+    """Turn the lines for xlm in a Modelfile into what Ollama accepts.
+
+    Such a line is '# xlm: vram=6GiB' or 'PARAMETER xlm_vram 6GiB'.
+    """
+    from xlm_ollama.architecture import architecture_of
+    from xlm_ollama.modelfile import OPTION_FILE, convert
+    from xlm_ollama.option import write_option
+    from xlm_plugin.errors import UsageError
+    from xlm_plugin.text_files import read_text, write_text
+
+    found = convert(read_text(file, "Modelfile", UsageError))
+    target = output or file.with_name(f"{file.name}.xlm")
+    write_option(found.option, architecture_of(found.base, file.parent), target.with_name(OPTION_FILE))
+    write_text(target, found.text, "Modelfile", UsageError)
+    click.echo(f"Next: ollama create NAME -f {target}", err=True)
