@@ -25,14 +25,14 @@ _SHARED: dict[str, Any] = {
 }
 
 
-def write_model(architecture: str, folder: Path, **changes: Any) -> Path:
-    """Write the tiny model of ``architecture`` to ``folder`` and return it."""
+def write_model(architecture: str, folder: Path, *, dtype: str = "bfloat16", **changes: Any) -> Path:
+    """Write the tiny model of ``architecture`` to ``folder`` and return it; ``changes`` are of its config."""
     import torch
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(_config(architecture, changes), dtype=torch.float32)
-    model.to(torch.bfloat16).save_pretrained(folder)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
     _write_tokenizer(folder)
     return folder
 
