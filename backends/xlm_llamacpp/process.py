@@ -98,6 +98,8 @@ class ServerProcess:
             self._process.kill()
             self._process.wait()
             self._reader.join()
+            assert self._process.stdin is not None
+            self._process.stdin.close()
             if self.directory is not None:
                 runtime.remove(self.directory)
 
@@ -157,7 +159,8 @@ def start(spec: LaunchSpec) -> ServerProcess:
         process = subprocess.Popen(
             spec.command,
             env=_environment(spec),
-            stdin=subprocess.DEVNULL,
+            # Held open: the device ends the engine when we are gone, even if we were killed.
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -201,13 +204,13 @@ def _environment(spec: LaunchSpec) -> dict[str, str]:
     Without the device settings of an outer engine, and without llama-server's own settings
     (``LLAMA_ARG_...``): they would place weights and caches behind the plan's back.
     """
-    ours = ("XLM_PLAN", "XLM_DEVICE", "XLM_SOCKET", "XLM_EMULATED", "GGML_BACKEND_PATH")
+    ours = ("XLM_END_WITH_STDIN", "XLM_PLAN", "XLM_DEVICE", "XLM_SOCKET", "XLM_EMULATED", "GGML_BACKEND_PATH")
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name not in ours and not name.startswith("LLAMA_ARG_")
     }
-    return inherited | dict(spec.environment)
+    return {**inherited, "XLM_END_WITH_STDIN": "1", **spec.environment}
 
 
 def _refuse_taken_port(url: str) -> None:

@@ -23,12 +23,13 @@ def test_a_new_engine_is_fetched_built_and_joined_by_our_device(
     root: Path, cmake: FakeTool, progress: Recorder
 ) -> None:
     engine = ensure_engine(variant="cpu", progress=progress)
+    (library,) = root.glob("native-*/libggml-xlm.so")
     assert engine == InstalledEngine(
         version="b10488",
         variant="cpu",
         root=root,
         server=root / "build" / "bin" / "llama-server",
-        library=root / "native" / "libggml-xlm.so",
+        library=library,
         ggml_version="0.20.2",
     )
     assert engine.server.is_file()
@@ -112,6 +113,26 @@ def test_a_changed_device_is_rebuilt_without_the_engine(
     ensure_engine(progress=progress)
     assert progress.steps == ["Building the xlm device"]
     assert built_targets(cmake)[2:] == ["ggml-xlm"]
+
+
+def test_two_versions_of_the_device_share_an_engine(
+    package: Path, cmake: FakeTool, progress: Recorder
+) -> None:
+    first = ensure_engine()
+    (package / "native" / "device.cpp").write_text("int device;\n")
+    second = ensure_engine()
+    calls = cmake.calls()
+    assert first.library.is_file()
+    assert find_engine() == second
+    (package / "native" / "device.cpp").unlink()
+    assert ensure_engine(progress=progress) == first
+    assert cmake.calls() == calls
+
+
+def test_a_finished_device_is_its_library_alone_so_that_a_cache_may_be_moved(root: Path) -> None:
+    engine = ensure_engine()
+    assert list(engine.library.parent.iterdir()) == [engine.library]
+    assert not (root / "native.partial").exists()
 
 
 def test_what_a_developer_built_in_the_devices_folder_changes_nothing(package: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from xlm_llamacpp.commands.engine import command
-from xlm_llamacpp.engine import ensure_engine
+from xlm_llamacpp.engine import ensure_engine, find_engine
 from xlm_plugin.errors import EngineError, XlmError
 
 if TYPE_CHECKING:
@@ -81,3 +81,13 @@ def test_remove_knows_only_engines(name: str) -> None:
     ensure_engine()
     with pytest.raises(EngineError, match=r"no engine '.*There are: b10488-cpu\."):
         run("remove", name)
+
+
+def test_remove_old_takes_only_devices_of_other_versions_away(root: Path, package: Path) -> None:
+    old = ensure_engine()
+    (package / "native" / "device.cpp").touch()
+    new = ensure_engine()
+    (root / "native").mkdir()
+    assert "Removed 2 old devices of b10488-cpu." in run("remove", "--old", "b10488-cpu").stderr
+    assert not old.library.exists()
+    assert find_engine() == new

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -131,6 +133,22 @@ def test_an_engine_that_dies_while_it_serves_is_told(
         psutil.Process(engine.pid).kill()
         with pytest.raises(EngineError, match="was ended by SIGKILL while it served"):
             engine.wait()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_engine_ends_with_the_process_that_started_it_even_if_that_is_killed(spec: LaunchSpec) -> None:
+    parent, child = multiprocessing.get_context("fork").Pipe()
+
+    def start_and_wait() -> None:
+        child.send(start(spec).pid)
+        time.sleep(60)
+
+    owner = multiprocessing.get_context("fork").Process(target=start_and_wait)
+    owner.start()
+    engine = psutil.Process(parent.recv())
+    owner.kill()
+    owner.join()
+    assert engine.wait(timeout=10) is None
 
 
 def test_a_missing_program_is_told_and_leaves_nothing(spec: LaunchSpec, runtime_root: Path) -> None:

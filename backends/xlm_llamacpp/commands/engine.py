@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from xlm_llamacpp.engine import ensure_engine, find_engine, store
 from xlm_llamacpp.engine.installed import list_engines
-from xlm_llamacpp.engine.recipe import VARIANTS
+from xlm_llamacpp.engine.recipe import VARIANTS, recipe_for
 from xlm_llamacpp.engine.releases import DEFAULT_VERSION
 from xlm_llamacpp.engine.toolchain import default_variant
 from xlm_plugin.cli._output import out, print_json
 from xlm_plugin.errors import EngineError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xlm_llamacpp.engine.recipe import Variant
 
 _version = click.option(
@@ -80,7 +82,8 @@ def path(version: str, accelerator: Variant | None) -> None:
 
 @command.command()
 @click.argument("names", metavar="ENGINE...", nargs=-1, required=True)
-def remove(names: tuple[str, ...]) -> None:
+@click.option("--old", is_flag=True, help="Remove only the devices that other versions of xlm built.")
+def remove(names: tuple[str, ...], old: bool) -> None:
     """Remove engines by name, such as b10488-cpu."""
     roots = {engine.name: engine.root for engine in list_engines()}
     if unknown := [name for name in names if name not in roots]:
@@ -92,7 +95,19 @@ def remove(names: tuple[str, ...]) -> None:
 
     with store.cache_errors(), store.build_lock(waiting):
         for name in names:
+            if old:
+                _remove_old_devices(name, roots[name])
+                continue
             left = store.remove_engine(roots[name])
             click.echo(f"Removed {name}.", err=True)
             if left:
                 click.echo(f"{roots[name]} stays: it holds {', '.join(left)}, not made by xlm.", err=True)
+
+
+def _remove_old_devices(name: str, root: Path) -> None:
+    version, _, variant = name.rpartition("-")
+    current = store.library(root, recipe_for(version, cast("Variant", variant)).device).parent
+    old = [folder for folder in store.native_folders(root) if folder != current]
+    for folder in old:
+        store.remove(folder)
+    click.echo(f"Removed {len(old)} old devices of {name}.", err=True)

@@ -84,7 +84,7 @@ class _Steps:
         self._root = root
         self._source = root / store.SOURCE
         self._engine = root / store.BUILD
-        self._native = root / store.NATIVE
+        self._native = root / store.NATIVE_BUILD
         self._largest_total = 0
 
     def run(self) -> None:
@@ -97,9 +97,8 @@ class _Steps:
             self._build_engine()
             state = replace(state, build=done.build)
             store.write_state(self._root, state)
-        if state.native != done.native or not store.library(self._root).is_file():
+        if not store.library(self._root, self._recipe.device).is_file():
             self._build_native()
-            store.write_state(self._root, done)
 
     def _unpack(self) -> None:
         release = self._recipe.release
@@ -129,9 +128,11 @@ class _Steps:
 
     def _build_native(self) -> None:
         self._progress.step("Building the xlm device")
+        store.remove(self._native)
         options = ("-DCMAKE_BUILD_TYPE=Release", f"-DXLM_LLAMACPP_SOURCE={self._source}")
         self._configure(self._recipe.native, self._native, *options)
         self._compile(self._native, "ggml-xlm")
+        store.keep_library(self._root, self._recipe.device)
 
     def _configure(self, source: Path, build: Path, *options: str) -> None:
         if not _is_configured_for(build, source, self._toolchain.generator):

@@ -70,7 +70,7 @@ def list_engines() -> list[ListedEngine]:
 def installed(recipe: Recipe) -> InstalledEngine | None:
     """Return the engine of ``recipe`` where all its steps are done and its files are there, or None."""
     root = store.engine_root(recipe.name)
-    server, library = store.server(root), store.library(root)
+    server, library = store.server(root), store.library(root, recipe.device)
     if store.read_state(root) != recipe.done or not (server.is_file() and library.is_file()):
         return None
     return InstalledEngine(
@@ -81,4 +81,4 @@ def installed(recipe: Recipe) -> InstalledEngine | None:
 def _status(recipe: Recipe) -> Status:
     if installed(recipe):
         return "ready"
-    return "out of date" if store.read_state(store.engine_root(recipe.name)).native else "incomplete"
+    return "out of date" if store.native_folders(store.engine_root(recipe.name)) else "incomplete"

@@ -46,7 +46,11 @@ _ACCELERATORS: dict[Variant, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """One engine to build. ``done`` is the state that its folder records once all of it is built."""
+    """One engine to build.
+
+    ``done`` is the state that its folder records once it is built, and ``device`` the digest of what our
+    device for it is made from.
+    """
 
     release: Release
     variant: Variant
@@ -55,6 +59,7 @@ class Recipe:
     patches: tuple[Path, ...]
     native: Path
     done: EngineState
+    device: str
 
     @property
     def name(self) -> str:
@@ -82,8 +87,8 @@ def recipe_for(version: str | None, variant: Variant) -> Recipe:
         done=EngineState(
             source=source,
             build=_digest(text.encode() for text in (source, *options, *targets)),
-            native=_digest([source.encode(), *_contents(_sources(native), native)]),
         ),
+        device=_digest([source.encode(), *_contents(_sources(native), native)]),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -20,11 +21,15 @@ STATE = "engine.json"
 SOURCE = "src"
 UNPACKING = "src.partial"
 BUILD = "build"
-NATIVE = "native"
+NATIVE_BUILD = "native.partial"
 LOG = "build.log"
 _UNFINISHED_STATE = ".engine.json"
 # The state goes first: a half-removed engine must not be taken for a finished one.
-_MADE = (STATE, _UNFINISHED_STATE, UNPACKING, SOURCE, BUILD, NATIVE)
+_MADE = (STATE, _UNFINISHED_STATE, UNPACKING, SOURCE, BUILD, NATIVE_BUILD)
+_LIBRARY = "libggml-xlm.so"
+# What the device lies in: one folder for each state of its source, so that several versions of xlm share
+# an engine. "native" is where it lay before.
+_NATIVE_FOLDERS = re.compile(r"native(-[0-9a-f]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,6 @@ class EngineState:
 
     source: str | None = None
     build: str | None = None
-    native: str | None = None
 
 
 def engine_root(name: str) -> Path:
@@ -46,9 +50,22 @@ def server(root: Path) -> Path:
     return root / BUILD / "bin" / "llama-server"
 
 
-def library(root: Path) -> Path:
-    """Return where our ggml device lies in an engine's folder."""
-    return root / NATIVE / "libggml-xlm.so"
+def library(root: Path, digest: str) -> Path:
+    """Return where our ggml device made from sources with ``digest`` lies in an engine's folder."""
+    return root / f"native-{digest[:16]}" / _LIBRARY
+
+
+def native_folders(root: Path) -> list[Path]:
+    """Return the folders of all devices in an engine's folder."""
+    return sorted(path for path in root.glob("native*") if _NATIVE_FOLDERS.fullmatch(path.name))
+
+
+def keep_library(root: Path, digest: str) -> None:
+    """Take the library out of the finished device build in ``root``, in one stroke, and remove the rest."""
+    target = library(root, digest)
+    target.parent.mkdir(exist_ok=True)
+    (root / NATIVE_BUILD / _LIBRARY).replace(target)
+    remove(root / NATIVE_BUILD)
 
 
 def read_state(root: Path) -> EngineState:
@@ -109,8 +126,8 @@ def disk_full(log: Path | None = None) -> EngineError:
 
 def remove_files(root: Path) -> None:
     """Remove what a build made in ``root``, but for its log."""
-    for name in _MADE:
-        remove(root / name)
+    for path in (*(root / name for name in _MADE), *native_folders(root)):
+        remove(path)
 
 
 def remove_engine(root: Path) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 // The library's entry point: what this process is told to register.
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +14,7 @@
 #include "emulated.hpp"
 #include "errors.hpp"
 #include "ggml-backend-impl.h"
+#include "hang_up.hpp"
 #include "installed.hpp"
 #include "interface.hpp"
 #include "settings.hpp"
@@ -53,6 +57,7 @@ class Registry {
     ggml_backend_reg_t registry() { return &registry_; }
     const std::vector<ggml_backend_dev_t>& devices() const { return devices_; }
     ggml_backend_buffer_type_t* extra_types() { return extra_types_; }
+    ggml_backend_buffer_type_t kv_type(int layer) { return device_->kv_type(layer); }
     bool is_wrapper(ggml_backend_dev_t device) const { return device_ && device == device_->device(); }
 
   private:
@@ -76,6 +81,11 @@ ggml_backend_buffer_type_t* extra_buffer_types(ggml_backend_dev_t device) {
     return registry.is_wrapper(device) ? registry.extra_types() : none;
 }
 
+ggml_backend_buffer_type_t kv_buffer_type(ggml_backend_dev_t device, int layer) {
+    Registry& registry = registry_of(device->reg);
+    return registry.is_wrapper(device) ? registry.kv_type(layer) : ggml_backend_dev_buffer_type(device);
+}
+
 void set_threads(ggml_backend_t backend, int threads) {
     ggml_backend_t inner = unwrap(backend);
     if (is_emulated(inner)) set_emulated_threads(inner, threads);
@@ -93,6 +103,7 @@ ggml_backend_reg_i Registry::registry_interface() {
     interface.get_proc_address = [](ggml_backend_reg_t, const char* name) -> void* {
         const std::string wanted = name;
         if (wanted == "ggml_backend_dev_get_extra_bufts") return reinterpret_cast<void*>(extra_buffer_types);
+        if (wanted == "ggml_backend_dev_get_kv_buft") return reinterpret_cast<void*>(kv_buffer_type);
         if (wanted == "ggml_backend_set_n_threads") return reinterpret_cast<void*>(set_threads);
         return nullptr;
     };
@@ -103,6 +114,8 @@ ggml_backend_reg_i Registry::registry_interface() {
 ggml_backend_reg_t own_registry(bool planned) {
     static Registry registry;
     const Settings settings = Settings::from_environment();
+    // At once: an engine in a step, or held by a pause, would not end in order.
+    if (settings.ends_with_stdin) when_hung_up(STDIN_FILENO, [] { ::_exit(EXIT_FAILURE); });
     registry.add_emulated(settings);
     if (planned) registry.add_planned(settings);
     return registry.registry();

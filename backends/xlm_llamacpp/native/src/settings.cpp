@@ -54,6 +54,7 @@ Settings Settings::from_environment() {
     settings.inner_device = variable("XLM_DEVICE").value_or("");
     settings.socket_path = variable("XLM_SOCKET");
     settings.corrupt_tensor = variable("XLM_TEST_CORRUPT");
+    settings.ends_with_stdin = variable("XLM_END_WITH_STDIN").has_value();
     if (const auto emulated = variable("XLM_EMULATED"))
         settings.emulated = EmulatedSettings::parse(*emulated);
     return settings;

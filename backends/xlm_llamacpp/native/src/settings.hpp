@@ -23,6 +23,7 @@ struct Settings {
     std::optional<std::string> socket_path;     // XLM_SOCKET
     std::optional<EmulatedSettings> emulated;   // XLM_EMULATED
     std::optional<std::string> corrupt_tensor;  // XLM_TEST_CORRUPT
+    bool ends_with_stdin = false;               // XLM_END_WITH_STDIN
 
     static Settings from_environment();
 };
