@@ -10,7 +10,9 @@ from xlm_plugin.hookspecs import hookimpl
 if TYPE_CHECKING:
     import click
 
-COMMANDS: tuple[LazyCommand, ...] = ()
+COMMANDS = (
+    LazyCommand("vllm", "xlm_vllm.commands.group:command", "Let vLLM run models within a VRAM budget."),
+)
 
 
 @hookimpl
