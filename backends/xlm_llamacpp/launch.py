@@ -59,6 +59,7 @@ def planned_spec(
         url=_url(host, port),
         files={directory / runtime.PLAN: plan.to_json()},
         socket=directory / runtime.SOCKET,
+        name=options.name,
     )
 
 
@@ -98,7 +99,7 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
     context = plan.context
     arguments = [
         *("--model", str(model.files[0]), "--alias", model.path.stem),
-        *("--n-gpu-layers", "all", "--fit", "off"),
+        *("--n-gpu-layers", _device_layers(plan, model), "--fit", "off"),
         *("--ctx-size", str(context.tokens), "--parallel", str(context.sequences)),
         *("--batch-size", str(context.ubatch_tokens), "--ubatch-size", str(context.ubatch_tokens)),
         *("--cache-type-k", context.kv_type_k, "--cache-type-v", context.kv_type_v),
@@ -111,6 +112,11 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
         # Repacked weights have other kernels, and a warm-up would count as steps.
         arguments += ["--no-repack", "--no-warmup"]
     return [*arguments, *options.extra_arguments]
+
+
+def _device_layers(plan: Plan, model: ModelGraph) -> str:
+    # The engine counts from the end, and the output head as a layer.
+    return str(model.shape.layers + 1 - plan.host_layers) if plan.host_layers else "all"
 
 
 def _base_environment(engine: InstalledEngine) -> dict[str, str]:

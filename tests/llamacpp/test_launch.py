@@ -10,6 +10,7 @@ import pytest
 from xlm_llamacpp.launch import planned_spec, stock_spec
 from xlm_plugin.backend import LaunchOptions
 from xlm_plugin.errors import EngineError, ModelError, PlanError, UsageError
+from xlm_plugin.plan.placed import on_host, placed
 from xlm_plugin.testing import fake_device, tiny_model, tiny_plan
 
 if TYPE_CHECKING:
@@ -112,6 +113,17 @@ def test_stock_runs_on_the_cpu_what_the_plan_always_runs_there(
         r"^(blk\.0\.ffn_gate\.weight|blk\.0\.ffn_up\.weight|blk\.0\.ffn_down\.weight)$=CPU"
     )
     assert "--no-op-offload" in spec.command
+
+
+def test_host_layers_are_the_engines_first_ones(
+    engine: InstalledEngine, plan: Plan, model: ModelGraph
+) -> None:
+    on_cpu = placed(plan, {1: lambda _: "cpu"})
+    split = planned_spec(engine, on_host(on_cpu, model, layers=1), model, LaunchOptions())
+    # All layers but one, and the output head.
+    assert value(split, "--n-gpu-layers") == str(model.shape.layers)
+    whole = planned_spec(engine, plan, model, LaunchOptions())
+    assert value(whole, "--n-gpu-layers") == "all"
 
 
 def test_a_plan_for_another_model_is_refused(engine: InstalledEngine, plan: Plan) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xlm_plugin.plan.document import Plan, Staging, Tier
+from xlm_plugin.plan.memory import estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Placement, PlannedShard
 
     Place = Callable[[PlannedShard], Placement]
@@ -44,3 +46,42 @@ def placed(plan: Plan, tiers: Mapping[int, Place], slots: int = 2) -> Plan:
         update={"staging": staging, "ledger": ledger, "budget_bytes": ledger.total_bytes}
     )
     return Plan.from_json(tight.to_json())
+
+
+def on_host(plan: Plan, model: ModelGraph, *, layers: int = 0, kv_layers: Sequence[int] = ()) -> Plan:
+    """Return ``plan`` with the first ``layers`` and the KV caches of ``kv_layers`` on the host.
+
+    Its budget shrinks or grows by what that changes. Raises PlanError where the plan places shards of these
+    layers on the device.
+    """
+    device_tokens = plan.host_kv_device_tokens
+    before = estimate(
+        model,
+        plan.context,
+        host_layers=plan.host_layers,
+        host_kv_layers=plan.host_kv_layers,
+        host_kv_device_tokens=device_tokens,
+    )
+    after = estimate(
+        model,
+        plan.context,
+        host_layers=layers,
+        host_kv_layers=kv_layers,
+        host_kv_device_tokens=device_tokens,
+    )
+    counted = ("small_weight_bytes", "kv_bytes", "state_bytes", "compute_bytes")
+    ledger = plan.ledger.model_copy(
+        update={
+            name: getattr(plan.ledger, name) + getattr(after, name) - getattr(before, name)
+            for name in counted
+        }
+    )
+    moved = plan.model_copy(
+        update={
+            "host_layers": layers,
+            "host_kv_layers": tuple(kv_layers),
+            "ledger": ledger,
+            "budget_bytes": plan.budget_bytes + ledger.total_bytes - plan.ledger.total_bytes,
+        }
+    )
+    return Plan.from_json(moved.to_json())

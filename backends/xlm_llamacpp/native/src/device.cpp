@@ -31,6 +31,12 @@ const ggml_tensor* root_of(const ggml_tensor* tensor) {
     return tensor->view_src != nullptr ? tensor->view_src : tensor;
 }
 
+// New tokens of flash attention, or of either product of attention without it.
+std::int64_t attending_tokens(const ggml_tensor* op) {
+    const ggml_tensor* rows = op->op == GGML_OP_FLASH_ATTN_EXT ? op->src[0] : op;
+    return rows->ne[1] * rows->ne[3];
+}
+
 }  // namespace
 
 Device::Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
@@ -45,7 +51,13 @@ Device::Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
       store_(plan_, ggml_backend_dev_buffer_type(inner)),
       device_{device_interface(), registry, this},
       buffer_type_{device_type_interface(), &device_, this},
-      host_type_{host_type_interface(), &device_, this} {}
+      host_type_{host_type_interface(), &device_, this},
+      host_kv_type_{host_kv_type_interface(), &device_, this} {}
+
+ggml_backend_buffer_type_t Device::kv_type(int layer) {
+    asked_for_kv_ = true;
+    return plan_.keeps_kv_on_host(layer) ? &host_kv_type_ : &buffer_type_;
+}
 
 void Device::hold(ggml_tensor* tensor) {
     const std::lock_guard lock(mutex_);
@@ -65,7 +77,20 @@ std::optional<std::size_t> Device::planned_shard(const ggml_tensor* op) const {
     return plan_.shard_of(ggml_get_name(root_of(op->src[0])));
 }
 
+bool Device::reads_host_kv(const ggml_tensor* op) const {
+    return std::any_of(std::begin(op->src), std::end(op->src), [this](const ggml_tensor* source) {
+        if (source == nullptr) return false;
+        ggml_backend_buffer_t buffer = root_of(source)->buffer;
+        return buffer != nullptr && buffer->buft == &host_kv_type_;
+    });
+}
+
 bool Device::supports(const ggml_tensor* op) const {
+    if (plan_.keeps_any_kv_on_host() && reads_host_kv(op)) {
+        // The engine copies what such an operation reads; all others it runs where the cache lies.
+        const bool attends = op->op == GGML_OP_FLASH_ATTN_EXT || op->op == GGML_OP_MUL_MAT;
+        if (!attends || attending_tokens(op) < plan_.host_kv_device_tokens()) return false;
+    }
     const ggml_tensor* weight = op->src[0] != nullptr ? root_of(op->src[0]) : nullptr;
     ggml_backend_buffer_t buffer = weight != nullptr ? weight->buffer : nullptr;
     // The loader asks where a weight may live with a buffer of no bytes.
@@ -83,6 +108,12 @@ bool Device::supports(const ggml_tensor* op) const {
 
 ggml_backend_buffer_t Device::allocate(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
+    if (!streams_.empty() && plan_.keeps_any_kv_on_host() && !asked_for_kv_) {
+        report(
+            "the plan keeps KV caches in host memory, but this engine lacks xlm's patch for that; build it "
+            "with 'xlm engine build', or plan with host layers");
+        return nullptr;
+    }
     const Use use = streams_.empty() ? Use::weights : Use::kv_and_compute;
     ledger_.reconcile(device_bytes());
     if (cache_) {

@@ -39,6 +39,9 @@ class Device {
     ggml_backend_dev_t inner() const { return inner_; }
     ggml_backend_buffer_type_t buffer_type() { return &buffer_type_; }
     ggml_backend_buffer_type_t host_type() { return &host_type_; }
+    ggml_backend_buffer_type_t host_kv_type() { return &host_kv_type_; }
+    // Where this layer's KV cache lies. Engines with our patch ask.
+    ggml_backend_buffer_type_t kv_type(int layer);
     const char* description() const { return description_.c_str(); }
     const Plan& plan() const { return plan_; }
     const Ledger& ledger() const { return ledger_; }
@@ -70,6 +73,7 @@ class Device {
 
   private:
     std::optional<std::size_t> planned_shard(const ggml_tensor* op) const;
+    bool reads_host_kv(const ggml_tensor* op) const;
     std::size_t device_bytes() const;
     void settle();
     void settle_if_idle();
@@ -91,11 +95,13 @@ class Device {
     std::unique_ptr<Cache> cache_;
     std::atomic<bool> settled_{false};
     bool filled_once_ = false;
+    std::atomic<bool> asked_for_kv_{false};
     std::size_t said_bytes_ = 0;
 
     ggml_backend_device device_;
     ggml_backend_buffer_type buffer_type_;
     ggml_backend_buffer_type host_type_;
+    ggml_backend_buffer_type host_kv_type_;
 };
 
 }  // namespace xlm

@@ -82,15 +82,26 @@ ggml_backend_buffer_i host_interface() {
     return interface;
 }
 
-ggml_backend_buffer_t host_allocate(ggml_backend_buffer_type_t type, std::size_t size) {
+ggml_backend_buffer_t allocate_host(ggml_backend_buffer_type_t type, std::size_t size, const char* what,
+                                    const ggml_backend_buffer_i& interface) {
     Device& device = device_of(type);
     ggml_backend_buffer_ptr memory(ggml_backend_buft_alloc_buffer(host_memory_type(device), size));
     if (!memory) {
-        report("the host has no room for " + std::to_string(size) + " bytes of weights");
+        report("the host has no room for " + std::to_string(size) + " bytes of " + what);
         return nullptr;
     }
     auto host = std::make_unique<HostBuffer>(HostBuffer{device, std::move(memory), {}});
-    return ggml_backend_buffer_init(type, host_interface(), host.release(), size);
+    return ggml_backend_buffer_init(type, interface, host.release(), size);
+}
+
+ggml_backend_buffer_t allocate_weights(ggml_backend_buffer_type_t type, std::size_t size) {
+    return allocate_host(type, size, "weights", host_interface());
+}
+
+ggml_backend_buffer_t allocate_kv(ggml_backend_buffer_type_t type, std::size_t size) {
+    ggml_backend_buffer_i interface = host_interface();
+    interface.init_tensor = nullptr;
+    return allocate_host(type, size, "KV cache", interface);
 }
 
 // Streams
@@ -201,6 +212,7 @@ void device_props(ggml_backend_dev_t wrapper, ggml_backend_dev_props* props) {
 
 bool device_supports_type(ggml_backend_dev_t wrapper, ggml_backend_buffer_type_t type) {
     Device& device = device_of(wrapper);
+    if (type == device.host_kv_type()) return false;
     return type == device.buffer_type() || type == device.host_type() ||
            ggml_backend_dev_supports_buft(device.inner(), type);
 }
@@ -269,11 +281,18 @@ ggml_backend_buffer_type_i device_type_interface() {
 ggml_backend_buffer_type_i host_type_interface() {
     ggml_backend_buffer_type_i interface {};
     interface.get_name = [](ggml_backend_buffer_type_t) { return "XLM_Host"; };
-    interface.alloc_buffer = host_allocate;
+    interface.alloc_buffer = allocate_weights;
     interface.get_alignment = [](ggml_backend_buffer_type_t type) {
         return ggml_backend_buft_get_alignment(host_memory_type(device_of(type)));
     };
     interface.is_host = [](ggml_backend_buffer_type_t) { return true; };
+    return interface;
+}
+
+ggml_backend_buffer_type_i host_kv_type_interface() {
+    ggml_backend_buffer_type_i interface = host_type_interface();
+    interface.get_name = [](ggml_backend_buffer_type_t) { return "XLM_Host_KV"; };
+    interface.alloc_buffer = allocate_kv;
     return interface;
 }
 

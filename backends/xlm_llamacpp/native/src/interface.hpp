@@ -12,6 +12,7 @@ ggml_backend_buffer_type_i device_type_interface();
 
 // Host memory for planned weights, pinned where the wrapped device offers it.
 ggml_backend_buffer_type_i host_type_interface();
+ggml_backend_buffer_type_i host_kv_type_interface();
 
 // The wrapped device's stream behind one of ours; other backends are returned as they are.
 ggml_backend_t unwrap(ggml_backend_t backend);

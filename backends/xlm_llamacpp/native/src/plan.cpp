@@ -62,6 +62,10 @@ Plan Plan::parse(const std::string& text) try {
         plan.cached_experts_ = parse_size(*cache, "experts");
         plan.whole_experts_from_ = static_cast<std::int64_t>(parse_size(*cache, "whole_from_tokens"));
     }
+    if (const auto layers = json.find("host_kv_layers"); layers != json.end() && !layers->empty()) {
+        for (const Json& layer : *layers) plan.host_kv_layers_.insert(layer.get<int>());
+        plan.host_kv_device_tokens_ = static_cast<std::int64_t>(parse_size(json, "host_kv_device_tokens"));
+    }
     for (const Json& item : json.at("shards")) {
         PlannedShard shard{item.at("name").get<std::string>(),
                            item.at("tensors").get<std::vector<std::string>>(),

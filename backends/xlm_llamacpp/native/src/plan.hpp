@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace xlm {
@@ -37,6 +38,11 @@ class Plan {
     const std::string& model_name() const { return model_name_; }
     std::size_t budget_bytes() const { return budget_bytes_; }
     std::size_t slots() const { return slots_; }
+    // Whether this layer's KV cache lies in host memory, although its device is not the CPU.
+    bool keeps_kv_on_host(int layer) const { return host_kv_layers_.count(layer) > 0; }
+    bool keeps_any_kv_on_host() const { return !host_kv_layers_.empty(); }
+    // Steps of as many new tokens attend on the device, to a copy of such a cache.
+    std::int64_t host_kv_device_tokens() const { return host_kv_device_tokens_; }
     const std::vector<PlannedShard>& shards() const { return shards_; }
     const std::vector<Tier>& tiers() const { return tiers_; }
 
@@ -64,6 +70,8 @@ class Plan {
     std::size_t slots_ = 0;
     std::size_t cached_experts_ = 0;
     std::int64_t whole_experts_from_ = 0;
+    std::unordered_set<int> host_kv_layers_;
+    std::int64_t host_kv_device_tokens_ = 0;
     std::vector<PlannedShard> shards_;
     std::vector<Tier> tiers_;
     std::unordered_map<std::string, std::size_t> shard_by_tensor_;

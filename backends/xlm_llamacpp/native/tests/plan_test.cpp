@@ -54,6 +54,17 @@ TEST_CASE("the factors of a LoRA adapter go where the weight goes that they chan
     CHECK_FALSE(plan.shard_of(".lora_a").has_value());
 }
 
+TEST_CASE("a plan says which layers keep their KV cache in host memory, and from where on it is copied") {
+    json document = small_plan();
+    CHECK_FALSE(Plan::parse(document.dump()).keeps_any_kv_on_host());
+    document["host_kv_layers"] = {1, 3};
+    document["host_kv_device_tokens"] = 32;
+    const Plan plan = Plan::parse(document.dump());
+    CHECK(plan.keeps_kv_on_host(3));
+    CHECK_FALSE(plan.keeps_kv_on_host(2));
+    CHECK(plan.host_kv_device_tokens() == 32);
+}
+
 TEST_CASE("steps above the last tier use the last tier") {
     const Plan plan = Plan::parse(small_plan().dump());
     CHECK(plan.tier_for(512) == 1);
