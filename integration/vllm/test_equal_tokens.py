@@ -87,11 +87,11 @@ def test_compiled_models_stream_too(model: str, tiny: Callable[[str], Path], ask
     tiers = {DECODE: by_kind("stream"), PREFILL: by_kind("stream", attn="pin")}
 
     answers = asker.under(folder, plan_by(folder, tiers), enforce_eager=False)
+    shards = asker.offloader.runtime.shards
     moved_bytes = asker.stats["link_bytes"]
-    spoiled = asker.offloader.runtime.shards[1]
-    spoiled.master.zero_()
+    shards[1].master.zero_()
     spoiled_answers = asker.ask()
 
     assert answers == asker.stock(folder, enforce_eager=False)
-    assert moved_bytes > sum(shard.bytes for shard in asker.offloader.runtime.shards)
+    assert moved_bytes > sum(shard.bytes for shard in shards)
     assert spoiled_answers != answers
