@@ -48,6 +48,11 @@ def answer(arguments: Sequence[str], environment: Mapping[str, str]) -> dict[str
         planned = planned_start(arguments, environment)
     except XlmError as error:
         return {"xlm": PROTOCOL, "stock": str(error)}
+    # The model is to run in any case, and a traceback would look like the engine's in Ollama's log.
+    except Exception as error:
+        if environment.get("XLM_DEBUG") == "1":
+            raise
+        return {"xlm": PROTOCOL, "stock": f"This is a bug in xlm-plugin: {type(error).__name__}: {error}"}
     return {
         "xlm": PROTOCOL,
         "arguments": list(planned.arguments),

@@ -1,4 +1,4 @@
-"""``xlm ollama install``, ``uninstall`` and ``status``."""
+"""``xlm ollama install``, ``uninstall``, ``status`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import click
 
 from xlm_ollama.install import LIBRARY, Installation, state_of
 from xlm_ollama.install import uninstall as remove
-from xlm_ollama.layout import InstallError, Layout, check_system, find_layout
+from xlm_ollama.layout import check_system, find_layout
+from xlm_ollama.support import supported_release
+from xlm_plugin.cli._output import out
 
 if TYPE_CHECKING:
     from xlm_llamacpp.engine.releases import Release
+    from xlm_ollama.health import Check
+    from xlm_ollama.layout import Layout
 
 _prefix = click.option(
     "--prefix",
@@ -78,22 +82,21 @@ def status(prefix: Path | None) -> int:
     return 0 if state == "installed" else 1
 
 
+@click.command()
+@_prefix
+def doctor(prefix: Path | None) -> int:
+    """Check Ollama, its engine, the device in it, the planner and the server.
+
+    The exit code is 1 where something fails, so that models run without a plan.
+    """
+    from xlm_ollama.health import all_checks
+
+    checks = all_checks(prefix)
+    _print_checks(checks)
+    return 1 if any(check.status == "fail" for check in checks) else 0
+
+
 _RESTART = "sudo systemctl restart ollama, or end 'ollama serve' and start it again"
-
-
-def supported_release(layout: Layout) -> Release:
-    """Return the llama.cpp release that Ollama's engine is of. Raises InstallError for an unknown one."""
-    from xlm_llamacpp.engine.releases import RELEASES
-
-    found = layout.ggml_version()
-    by_version = {release.ggml_version: release for release in RELEASES.values()}
-    if found not in by_version:
-        known = ", ".join(f"{release.ggml_version} ({release.version})" for release in RELEASES.values())
-        raise InstallError(
-            f"This Ollama's engine stands on ggml {found}, for which there is no device.",
-            f"There is one for {known}: take an Ollama with one of these, or update xlm-plugin.",
-        )
-    return by_version[found]
 
 
 def _dry_install(layout: Layout, release: Release) -> None:
@@ -110,3 +113,17 @@ def _dry_install(layout: Layout, release: Release) -> None:
         if name != LIBRARY:
             for line in content.decode().splitlines():
                 click.echo(f"  {line}")
+
+
+def _print_checks(checks: list[Check]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"ok": "green", "warn": "yellow", "fail": "red"}
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in checks:
+        found = Text(check.found)
+        if check.advice:
+            found.append(f"\n{check.advice}", style="dim")
+        table.add_row(Text(check.status, style=styles[check.status]), check.name, found)
+    out().print(table)
