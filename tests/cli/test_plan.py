@@ -95,6 +95,7 @@ def test_every_option_reaches_the_context(
         "kv_type_k": "q8_0",
         "kv_type_v": "bf16",
         "flash_attention": False,
+        "host_kv": True,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from xlm_hooks.planner.fixed import fitting_ledger, fixed_ledger, largest_context
+from xlm_hooks.planner.fixed import fixed_ledger, largest_context, require_fit
 from xlm_plugin.errors import DoesNotFitError
 from xlm_plugin.plan.document import PlannedContext
 from xlm_plugin.testing import fake_device, tiny_model
@@ -19,13 +19,13 @@ def fixed_bytes(tokens: int) -> int:
 
 
 def test_a_context_that_fits_exactly_passes() -> None:
-    assert fitting_ledger(MODEL, LONG, DEVICE, fixed_bytes(65536)).total_bytes == fixed_bytes(65536)
+    require_fit(MODEL, LONG, DEVICE, fixed_bytes(65536))
 
 
 def test_a_context_that_does_not_fit_says_what_would() -> None:
     budget_bytes = fixed_bytes(4096)
     with pytest.raises(DoesNotFitError, match="A context of 65536 tokens takes") as caught:
-        fitting_ledger(MODEL, LONG, DEVICE, budget_bytes)
+        require_fit(MODEL, LONG, DEVICE, budget_bytes)
     assert caught.value.missing_bytes == fixed_bytes(65536) - budget_bytes
     assert "largest context that fits is 4096 tokens" in caught.value.hint
     assert f"at least {-(-fixed_bytes(65536) // 2**20)}MiB" in caught.value.hint
@@ -33,7 +33,7 @@ def test_a_context_that_does_not_fit_says_what_would() -> None:
 
 def test_a_budget_that_fits_no_context_says_so() -> None:
     with pytest.raises(DoesNotFitError) as caught:
-        fitting_ledger(MODEL, LONG, DEVICE, 1)
+        require_fit(MODEL, LONG, DEVICE, 1)
     assert "No context fits this budget" in caught.value.hint
 
 

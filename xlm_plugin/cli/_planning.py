@@ -39,6 +39,7 @@ class PlanningOptions:
     ubatch: int = 512
     parallel: int = 1
     flash_attention: bool = True
+    host_kv: bool = True
     device: str | None = None
     objective: Objective = "e2e"
     strategy: str | None = None
@@ -55,6 +56,7 @@ class PlanningOptions:
             kv_type_k=self.kv_type_k,
             kv_type_v=self.kv_type_v,
             flash_attention=self.flash_attention,
+            host_kv=self.host_kv,
         )
 
 
@@ -73,6 +75,11 @@ _OPTIONS = (
     click.option("--parallel", type=_COUNT, default=1, metavar="N", help="Sequences at once. [default: 1]"),
     click.option(
         "--flash-attention/--no-flash-attention", default=True, help="Fused attention. [default: on]"
+    ),
+    click.option(
+        "--host-kv/--no-host-kv",
+        default=True,
+        help="Keep KV cache that does not fit in host memory. [default: on]",
     ),
     click.option("--device", metavar="NAME", help="A device of this machine, or emulated[:GBps]."),
     click.option(

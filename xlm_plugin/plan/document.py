@@ -52,6 +52,7 @@ class PlannedModel(_Frozen):
 class PlannedContext(_Frozen):
     """The context that the plan pays for. ``tokens`` is the total over all sequences.
 
+    With ``host_kv`` KV caches that do not fit may lie in host memory, which takes an engine with xlm's patch.
     Raises PlanError for a quantised V cache without flash attention: no engine runs that.
     """
 
@@ -61,6 +62,7 @@ class PlannedContext(_Frozen):
     kv_type_k: CacheType = "f16"
     kv_type_v: CacheType = "f16"
     flash_attention: bool = True
+    host_kv: bool = False
 
     @model_validator(mode="after")
     def _can_run(self) -> PlannedContext:

@@ -163,8 +163,8 @@ def simulate(
     Device and host take turns in the order of the shards; each change costs a crossing, and a step begins
     and ends on the host. Copies run ahead in order: the k-th streamed shard waits until the shard that
     held its slot, ``slots`` copies before, is done. ``host_cache`` (batch x shards, or shards) says whose
-    KV cache lies in host memory, where the CPU attends over it. ``costs`` may have a row for each of the
-    batch.
+    KV cache lies in host memory, where the CPU attends over it, if not as in ``costs``, which may have a row
+    for each of the batch.
 
     Selected experts are copied when their router is done, which the host learns by a crossing. The cache
     holds ``cached_experts``; all experts of the selecting shards are as likely to be among them.
@@ -173,8 +173,8 @@ def simulate(
     *_, last = _walk(costs, placements, busy, slots)
     return Steps(
         step_seconds=last.end,
-        link_bytes=(busy.copied_share * costs.copy_bytes).sum(axis=1),
-        link_seconds=busy.link.sum(axis=1),
+        link_bytes=(busy.copied_share * costs.copy_bytes + costs.cache_copy_bytes).sum(axis=1),
+        link_seconds=(busy.link + costs.cache_copy_bytes / costs.rates.link_bytes_per_s).sum(axis=1),
         device_seconds=busy.device.sum(axis=1),
         host_seconds=busy.host.sum(axis=1),
         crossing_seconds=busy.crossing.sum(axis=1),
@@ -207,9 +207,7 @@ def busy_seconds(
 ) -> Busy:
     """Return how long each resource is busy. See ``simulate`` for the arguments."""
     on_host = placements == CPU
-    cache_on_host = (
-        np.zeros_like(on_host) if host_cache is None else np.broadcast_to(host_cache, on_host.shape)
-    )
+    cache_on_host = np.broadcast_to(costs.cache_on_host if host_cache is None else host_cache, on_host.shape)
     copied_share = _copied_share(costs, placements, cached_experts)
     return Busy(
         link=copied_share * costs.copy,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from xlm_plugin.plan.simulate import codes, simulate, simulate_step, timeline
-from xlm_plugin.plan.step_costs import cost_model
+from xlm_plugin.plan.step_costs import HostSide, cost_model
 from xlm_plugin.plan.workload import typical_workload
 
 if TYPE_CHECKING:
@@ -82,4 +82,5 @@ class SimulatedPlan:
 
     @cached_property
     def _cost_model(self) -> CostModel:
-        return cost_model(self.model, self.shards, self.profile)
+        host = HostSide(self.plan.host_layers, frozenset(self.plan.host_kv_layers))
+        return cost_model(self.model, self.shards, self.profile, host)

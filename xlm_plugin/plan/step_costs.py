@@ -11,6 +11,7 @@ import numpy as np
 from xlm_plugin.errors import PlanError
 from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.model.cache import row_bytes
+from xlm_plugin.plan.compute import HOST_KV_DEVICE_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from xlm_plugin.model.graph import ModelGraph, Shard
 
     Floats = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 _LAST_MATRICES = ("attn_output", "o_proj", "out_proj")
 
@@ -39,13 +41,34 @@ class StepLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSide:
+    """What a plan keeps on the host for good: the first ``layers`` whole, of ``kv_layers`` the KV cache."""
+
+    layers: int = 0
+    kv_layers: frozenset[int] = frozenset()
+
+    def keeps(self, shard: Shard) -> bool:
+        """Whether the shard belongs to a host layer."""
+        return shard.layer is not None and shard.layer < self.layers
+
+    def keeps_cache(self, shard: Shard) -> bool:
+        """Whether the shard attends to a KV cache in host memory."""
+        return shard.kind == "attn" and (self.keeps(shard) or shard.layer in self.kv_layers)
+
+
+EVERYTHING_ON_DEVICE = HostSide()
+
+
+@dataclass(frozen=True, slots=True)
 class StepCosts:
     """Seconds of one step, one element for each shard in execution order.
 
     ``device`` and ``host`` are those of the weights, ``device_cache`` and ``host_cache`` those of attention
     over a KV cache that lies there (0 for shards without one). ``copy`` moves the whole shard over the
     link: ``copy_bytes``. Of routed experts, ``experts`` in number (0 in other shards), the step selects
-    ``selected_share``.
+    ``selected_share``. Shards ``on_host`` cannot be placed elsewhere. ``cache_on_host`` are those whose KV
+    cache lies in host memory and is attended to there; of others that lie there ``cache_copy_bytes`` are
+    copied to the device, which ``device_cache`` includes.
     """
 
     device: Floats
@@ -57,6 +80,9 @@ class StepCosts:
     rates: Rates
     experts: Floats = field(default_factory=lambda: np.zeros(1))
     selected_share: Floats = field(default_factory=lambda: np.ones(1))
+    on_host: Flags = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    cache_on_host: Flags = field(default_factory=lambda: np.zeros(1, dtype=bool))
+    cache_copy_bytes: Floats = field(default_factory=lambda: np.zeros(1))
 
 
 @dataclass(frozen=True)
@@ -66,6 +92,7 @@ class CostModel:
     model: ModelGraph
     shards: tuple[Shard, ...]
     rates: Rates
+    host: HostSide = EVERYTHING_ON_DEVICE
 
     def costs(self, load: StepLoad) -> StepCosts:
         """Return the costs of a step of ``load``: as long as reading or as the arithmetic takes."""
@@ -79,13 +106,17 @@ class CostModel:
             traits.experts > 0, rates.host_experts_bytes_per_s, rates.host_bytes_per_s
         )
         cache_bytes, cache_flops = self._attention(load)
+        on_host, cached_there = self._on_host
+        copied = cached_there & ~on_host & (load.new_tokens >= HOST_KV_DEVICE_TOKENS)
+        cache_copy_bytes = np.where(copied, cache_bytes, 0.0)
         return StepCosts(
             device=np.maximum(read / rates.device_bytes_per_s, flops / rates.device_flops_per_s)
             + rates.layer_seconds * traits.layer_share,
             host=np.maximum(read / host_bytes_per_s, flops / rates.host_flops_per_s),
             device_cache=np.maximum(
                 cache_bytes / rates.device_bytes_per_s, cache_flops / rates.device_flops_per_s
-            ),
+            )
+            + cache_copy_bytes / rates.link_bytes_per_s,
             host_cache=np.maximum(
                 cache_bytes / rates.host_attention_bytes_per_s, cache_flops / rates.host_flops_per_s
             ),
@@ -94,6 +125,9 @@ class CostModel:
             rates=rates,
             experts=traits.experts,
             selected_share=selected_share,
+            on_host=on_host,
+            cache_on_host=cached_there & ~copied,
+            cache_copy_bytes=cache_copy_bytes,
         )
 
     def _attention(self, load: StepLoad) -> tuple[Floats, Floats]:
@@ -110,19 +144,31 @@ class CostModel:
         return load.sequences * cells * cell_bytes, 4 * load.new_tokens * seen * traits.query_width
 
     @cached_property
+    def _on_host(self) -> tuple[Flags, Flags]:
+        """Return which shards stay on the host, and whose KV cache lies there."""
+        return (
+            np.array([self.host.keeps(shard) for shard in self.shards]),
+            np.array([self.host.keeps_cache(shard) for shard in self.shards]),
+        )
+
+    @cached_property
     def _traits(self) -> _Traits:
         return _traits(self.model, self.shards)
 
 
-def cost_model(model: ModelGraph, shards: tuple[Shard, ...], profile: Profile) -> CostModel:
-    """Return the cost model of ``shards`` on the machine of ``profile``, by rules of thumb without rates.
+def cost_model(
+    model: ModelGraph, shards: tuple[Shard, ...], profile: Profile, host: HostSide = EVERYTHING_ON_DEVICE
+) -> CostModel:
+    """Return the cost model of ``shards`` on the machine of ``profile``, by measurements, else by its rates,
+    else by rules of thumb.
 
     Raises PlanError where the machine has no device.
     """
     device = profile.machine.device
     if device is None:
         raise PlanError("There is no device to plan for.", "Plan for an emulated one with --device emulated.")
-    return CostModel(model, shards, profile.rates or described_rates(profile.machine.host, device))
+    rates = profile.rates or described_rates(profile.machine.host, device)
+    return CostModel(model, shards, rates, host)
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from xlm_hooks.planner.expert_cells import expert_cells
-from xlm_hooks.planner.fixed import fitting_ledger
-from xlm_hooks.planner.patterns import Filler
-from xlm_hooks.planner.search import Layout, Search
-from xlm_hooks.planner.strategies import Stock, patterns_of
-from xlm_hooks.planner.tiers import TierFiller, merged, tier_edges
-from xlm_plugin.errors import DoesNotFitError, PlanError
-from xlm_plugin.plan.document import ExpertCache, Plan, PlannedModel, PlannedShard, Staging
+from xlm_hooks.planner.fixed import fixed_ledger, require_fit
+from xlm_hooks.planner.host_sides import cache_sides, layer_sides
+from xlm_hooks.planner.placer import Placer
+from xlm_hooks.planner.strategies import Stock
+from xlm_hooks.planner.tiers import TierFiller
+from xlm_plugin.errors import PlanError
+from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard
 from xlm_plugin.plan.padding import device_bytes
-from xlm_plugin.plan.step_costs import cost_model, expert_count
+from xlm_plugin.plan.step_costs import EVERYTHING_ON_DEVICE, cost_model, expert_count
 from xlm_plugin.plan.workload import typical_workload
-from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from xlm_hooks.planner.expert_cells import ExpertCells
-    from xlm_plugin.errors import XlmError
+    from xlm_hooks.planner.search import Layout
     from xlm_plugin.machine.document import Device
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph, Shard
     from xlm_plugin.plan.document import Ledger, PlannedContext, Tier
+    from xlm_plugin.plan.step_costs import HostSide
     from xlm_plugin.plan.strategy import Objective, Strategy
+
+
+@dataclass(frozen=True)
+class _Option:
+    """What could be kept on the host, and the best layout of what it leaves of the budget."""
+
+    host: HostSide
+    ledger: Ledger
+    placer: Placer
+    layout: Layout
+
+    @property
+    def is_cramped(self) -> bool:
+        """Whether shards have to run on the CPU for lack of a slot that they could stream through."""
+        placed = zip(self.placer.shards, self.layout.resident, strict=True)
+        return any(not flag and device_bytes(shard) > self.layout.slot_bytes for shard, flag in placed)
+
+
+def _filled_seconds(option: _Option) -> float:
+    return option.placer.filled_seconds(option.layout)
 
 
 class Planner:
@@ -56,9 +73,8 @@ class Planner:
         self._shards = _placeable(model)
         if not self._shards:
             raise PlanError(f"The model '{model.name}' has no weights that could be placed.")
-        self._filler = TierFiller(
-            cost_model(model, self._shards, profile), typical_workload(context), (Stock(), *strategies)
-        )
+        self._strategies = (Stock(), *strategies)
+        self._placers: dict[HostSide, Placer] = {}
 
     def plan(self, budget_bytes: int) -> Plan:
         """Return the plan.
@@ -66,96 +82,52 @@ class Planner:
         Raises DoesNotFitError where the context alone, or the staging that the strategies insist on, exceeds
         ``budget_bytes``, and PlanError where they cannot place the model at all.
         """
-        ledger = fitting_ledger(self._model, self._context, self._device, budget_bytes)
-        layout = self._layout(budget_bytes - ledger.total_bytes)
-        tiers = self._tiers(layout)
-        slot_bytes = max(map(device_bytes, self._streamed(tiers, layout)), default=0)
-        staging = Staging(slots=layout.slots if slot_bytes else 0, slot_bytes=slot_bytes)
-        spare_bytes = budget_bytes - ledger.total_bytes - layout.bytes
-        return self._document(budget_bytes, ledger, layout, staging, tiers, self._cache(layout, spare_bytes))
+        options = [self._option(host, budget_bytes) for host in self._host_sides(budget_bytes)]
+        if self._context.host_kv and any(option.is_cramped for option in options):
+            caches = [host for host in cache_sides(self._model) if self._fits(host, budget_bytes)]
+            sides = {option.host for option in options}
+            options += [self._option(host, budget_bytes) for host in caches[-1:] if host not in sides]
+        return self._document(budget_bytes, min(options, key=_filled_seconds) if options[1:] else options[0])
 
-    def _streamed(self, tiers: Iterable[Tier], layout: Layout) -> list[Shard]:
-        """Return the shards that stream whole in some tier."""
-        cells = self._cells if layout.cached_experts else None
-        from_tokens = cells.whole_from_tokens if cells else 0
-        return [
-            shard
-            for tier in tiers
-            for shard in self._shards
-            if tier.placements[shard.name] == "stream"
-            and not (shard.kind == "experts" and tier.new_tokens < from_tokens)
-        ]
+    def _host_sides(self, budget_bytes: int) -> list[HostSide]:
+        """Return what could be kept on the host: nothing where the rest fits, else as few caches as fit, or
+        all of them, else as few layers as fit."""
+        if not self._context.host_kv or self._fits(EVERYTHING_ON_DEVICE, budget_bytes):
+            require_fit(self._model, self._context, self._device, budget_bytes)
+            return [EVERYTHING_ON_DEVICE]
+        caches = [host for host in cache_sides(self._model) if self._fits(host, budget_bytes)]
+        if caches:
+            return [caches[0], *caches[1:][-1:]]
+        for host in layer_sides(self._model):
+            if self._fits(host, budget_bytes):
+                return [host]
+        require_fit(self._model, self._context, self._device, budget_bytes)
+        return []
 
-    def _cache(self, layout: Layout, spare_bytes: int) -> ExpertCache | None:
-        """Return the expert cache: what the layout counts on, and whatever the budget has left."""
-        cells = self._cells
-        if cells is None or not layout.cached_experts:
-            return None
-        elsewhere = [s for s, flag in zip(self._shards, layout.resident, strict=True) if not flag]
-        most = max(cells.least, sum(map(expert_count, elsewhere)))
-        return ExpertCache(
-            experts=min(most, cells.least + max(0, spare_bytes) // cells.cell_bytes),
-            expert_bytes=cells.cell_bytes,
-            whole_from_tokens=cells.whole_from_tokens,
-        )
+    def _fits(self, host: HostSide, budget_bytes: int) -> bool:
+        return self._ledger(host).total_bytes <= budget_bytes
 
-    @cached_property
-    def _cells(self) -> ExpertCells | None:
-        return None if self._device.unified else expert_cells(self._shards)
+    def _ledger(self, host: HostSide) -> Ledger:
+        return fixed_ledger(self._model, self._context, self._device, host)
 
-    def _layout(self, free_bytes: int) -> Layout:
-        sizes = sum(map(device_bytes, self._shards))
-        if sizes <= free_bytes:
-            return Layout(np.ones(len(self._shards), dtype=bool), 0, 0, sizes, 0.0)
-        layout = self._search.best(free_bytes)
-        if layout is None:
-            raise self._not_placed(free_bytes)
-        return layout
+    def _option(self, host: HostSide, budget_bytes: int) -> _Option:
+        ledger, placer = self._ledger(host), self._placer(host)
+        return _Option(host, ledger, placer, placer.layout(budget_bytes - ledger.total_bytes))
 
-    @cached_property
-    def _search(self) -> Search:
-        filler = self._filler
-        patterns = patterns_of(filler.strategies)
-        tiers = []
-        for tokens, steps in filler.workload.steps(self._objective).items():
-            costs = filler.cost_model.costs(filler.workload.load(tokens))
-            tiers.append((Filler(self._shards, costs, tokens, patterns), steps))
-        return Search(tiers, divisible_experts=not self._device.unified, cells=self._cells)
+    def _placer(self, host: HostSide) -> Placer:
+        if host not in self._placers:
+            costs = cost_model(self._model, self._shards, self._profile, host)
+            filler = TierFiller(costs, typical_workload(self._context), self._strategies)
+            self._placers[host] = Placer(filler, self._context, self._objective, self._device.unified)
+        return self._placers[host]
 
-    def _tiers(self, layout: Layout) -> tuple[Tier, ...]:
-        names = frozenset(s.name for s, flag in zip(self._shards, layout.resident, strict=True) if flag)
-        tiers = []
-        for edge in tier_edges(self._shards, self._context):
-            tier = self._filler.best(edge, names, layout.slots, layout.slot_bytes, layout.cached_experts)
-            if tier is None:
-                raise self._not_placed(layout.bytes)
-            tiers.append(tier)
-        cells = self._cells if layout.cached_experts else None
-        return merged(tiers, [cells.whole_from_tokens - 1] if cells else ())
-
-    def _not_placed(self, free_bytes: int) -> XlmError:
-        names = ", ".join(s.name for s in self._filler.strategies if s.name != "stock")
-        missing_bytes = self._search.least_bytes - free_bytes
-        if missing_bytes <= 0:
-            return PlanError(f"No strategy can place this model (tried: {names or 'none'}).")
-        return DoesNotFitError(
-            f"Streaming needs {format_bytes(missing_bytes)} more than the budget leaves beside the "
-            f"context, and no other way was left to try than {names}.",
-            "Allow another strategy, give a larger budget or take a smaller context.",
-            missing_bytes=missing_bytes,
-        )
-
-    def _document(
-        self,
-        budget_bytes: int,
-        ledger: Ledger,
-        layout: Layout,
-        staging: Staging,
-        tiers: tuple[Tier, ...],
-        cache: ExpertCache | None,
-    ) -> Plan:
-        model, device = self._model, self._device
-        resident = (s for s, flag in zip(self._shards, layout.resident, strict=True) if flag)
+    def _document(self, budget_bytes: int, option: _Option) -> Plan:
+        model, device, host, ledger = self._model, self._device, option.host, option.ledger
+        placer, layout = option.placer, option.layout
+        tiers = placer.tiers(layout)
+        staging = placer.staging(tiers, layout)
+        cache = placer.expert_cache(layout, budget_bytes - ledger.total_bytes - layout.bytes)
+        resident_bytes = sum(map(device_bytes, placer.resident(layout)))
         return Plan(
             model=PlannedModel(
                 name=model.name,
@@ -169,16 +141,18 @@ class Planner:
             budget_bytes=budget_bytes,
             ledger=ledger.model_copy(
                 update={
-                    "resident_weight_bytes": sum(map(device_bytes, resident)),
+                    "resident_weight_bytes": resident_bytes,
                     "staging_bytes": staging.bytes,
                     "expert_cache_bytes": cache.bytes if cache else 0,
                 }
             ),
             staging=staging,
             expert_cache=cache,
+            host_layers=host.layers,
+            host_kv_layers=tuple(sorted(host.kv_layers)),
             shards=tuple(map(_planned, self._shards)),
             tiers=tiers,
-            notes=_notes(model, self._profile, device, tiers),
+            notes=_notes(model, self._profile, device, host, tiers),
         )
 
 
@@ -206,8 +180,19 @@ def _planned(shard: Shard) -> PlannedShard:
     )
 
 
-def _notes(model: ModelGraph, profile: Profile, device: Device, tiers: Sequence[Tier]) -> tuple[str, ...]:
+def _notes(
+    model: ModelGraph, profile: Profile, device: Device, host: HostSide, tiers: Sequence[Tier]
+) -> tuple[str, ...]:
     notes = []
+    if host.kv_layers:
+        notes.append(
+            f"The KV cache does not fit: that of {len(host.kv_layers)} of {len(model.cache.layers)} layers "
+            "lies in host memory."
+        )
+    if host.layers:
+        notes.append(
+            f"The context does not fit: {host.layers} of {model.shape.layers} layers stay on the host whole."
+        )
     if all(tier.strategy == "stock" for tier in tiers):
         notes.append("Everything fits: xlm steps aside and the engine runs as it would without it.")
     notes.append(

@@ -7,20 +7,30 @@ from typing import TYPE_CHECKING
 from xlm_plugin.errors import DoesNotFitError
 from xlm_plugin.plan.document import Ledger
 from xlm_plugin.plan.memory import estimate
+from xlm_plugin.plan.step_costs import EVERYTHING_ON_DEVICE
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
     from xlm_plugin.machine.document import Device
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import PlannedContext
+    from xlm_plugin.plan.step_costs import HostSide
 
 # llama.cpp rounds a context up to this.
 CONTEXT_STEP_TOKENS = 256
 
 
-def fixed_ledger(model: ModelGraph, context: PlannedContext, device: Device) -> Ledger:
-    """Return the ledger of ``model`` with no shard resident and no staging."""
-    memory = estimate(model, context, device=device)
+def fixed_ledger(
+    model: ModelGraph, context: PlannedContext, device: Device, host: HostSide = EVERYTHING_ON_DEVICE
+) -> Ledger:
+    """Return the ledger of ``model`` with no shard resident and no staging, beside what ``host`` keeps."""
+    memory = estimate(
+        model,
+        context,
+        device=device,
+        host_layers=host.layers,
+        host_kv_layers=sorted(layer for layer in host.kv_layers if layer >= host.layers),
+    )
     return Ledger(
         resident_weight_bytes=0,
         staging_bytes=0,
@@ -33,12 +43,11 @@ def fixed_ledger(model: ModelGraph, context: PlannedContext, device: Device) -> 
     )
 
 
-def fitting_ledger(model: ModelGraph, context: PlannedContext, device: Device, budget_bytes: int) -> Ledger:
-    """Return ``fixed_ledger``. Raises DoesNotFitError, with what would fit instead, where it does not."""
-    ledger = fixed_ledger(model, context, device)
-    needed_bytes = ledger.total_bytes
+def require_fit(model: ModelGraph, context: PlannedContext, device: Device, budget_bytes: int) -> None:
+    """Raise DoesNotFitError, with what would fit instead, where ``fixed_ledger`` exceeds the budget."""
+    needed_bytes = fixed_ledger(model, context, device).total_bytes
     if needed_bytes <= budget_bytes:
-        return ledger
+        return
     tokens = largest_context(model, context, device, budget_bytes)
     raise DoesNotFitError(
         f"A context of {context.tokens} tokens takes {format_bytes(needed_bytes)} before any weights, "

@@ -37,7 +37,11 @@ class Group:
 
 def group_shards(shards: Sequence[Shard], costs: Iterable[StepCosts]) -> tuple[Group, ...]:
     """Return the groups of ``shards`` that have the same bytes and the same ``costs``, in order."""
-    rows = [array for each in costs for array in (each.device, each.host, each.device_cache, each.copy)]
+    rows = [
+        np.broadcast_to(array, len(shards))
+        for each in costs
+        for array in (each.device, each.host, each.device_cache, each.copy, each.on_host, each.cache_on_host)
+    ]
     members: dict[tuple[object, ...], list[int]] = {}
     for at, shard in enumerate(shards):
         alike = (shard.kind, device_bytes(shard), *(float(row[at]) for row in rows))

@@ -61,7 +61,7 @@ class Filler:
 
     def placements(self, pattern: Pattern, resident: Flags, slot_bytes: Floats) -> tuple[Codes, Flags]:
         """Return placements (batch x shards) and, for each row, whether the pattern applies."""
-        may = ~resident & ((self._sizes <= slot_bytes[:, np.newaxis]) | self._selects)
+        may = ~resident & self._movable(slot_bytes)
         if not pattern.whole:
             may &= self._may_stream(experts=pattern.experts)
         reached = may.cumsum(axis=1) * pattern.share
@@ -78,7 +78,8 @@ class Filler:
         A step is as long as the link or the computing takes, so as any weighted mean of the two, and that
         is least where each shard for itself takes the better place.
         """
-        may = self._sizes <= slot_bytes[:, np.newaxis]
+        may = (self._sizes <= slot_bytes[:, np.newaxis]) & ~self.costs.on_host
+        cache = np.where(self.costs.cache_on_host, self.costs.host_cache, self.costs.device_cache).sum()
         bounds = []
         for weight in (0.0, 0.25, 0.5, 0.75):
             device, host = (1 - weight) * self.costs.device, (1 - weight) * self.costs.host
@@ -86,9 +87,7 @@ class Filler:
             rest = np.where(may & ~self._selects, either, host)
             if self.cached_experts:
                 rest = np.where(self._selects, np.minimum(device, host), rest)
-            bounds.append(
-                np.where(resident, device, rest).sum(axis=1) + (1 - weight) * self.costs.device_cache.sum()
-            )
+            bounds.append(np.where(resident, device, rest).sum(axis=1) + (1 - weight) * cache)
         least: Floats = np.maximum.reduce(bounds)
         return least
 
@@ -133,6 +132,12 @@ class Filler:
             seconds[better] = found[better, best[better]]
             placements[better, best[better]] = moving[best[better]] + CPU - placements[better, best[better]]
         return seconds
+
+    def _movable(self, slot_bytes: Floats) -> Flags:
+        """Return which shards (batch x shards) could stream, were they not resident."""
+        fits = self._sizes <= slot_bytes[:, np.newaxis]
+        movable: Flags = (fits | self._selects) & ~self.costs.on_host
+        return movable
 
     def _seconds(self, placements: Codes, slots: int) -> Floats:
         return simulate(self.costs, placements, slots, cached_experts=self.cached_experts).step_seconds

@@ -149,15 +149,18 @@ class Search:
             divisible_experts=self.divisible_experts,
             all_sets_of=self.all_sets_of,
         )
+        on_host = np.broadcast_to(self.tiers[0][0].costs.on_host, len(shards))
+        if on_host.any():
+            sets = np.unique(sets & ~on_host, axis=0)
         sizes = np.array([device_bytes(shard) for shard in shards], dtype=np.int64)
         stagings = [(0, 0)] + [(slots, int(size)) for slots in SLOTS for size in np.unique(sizes)]
         experts = np.array([shard.kind == "experts" for shard in shards])
         blocks = []
         for count, size in stagings:
             # A ring for shards of a size of which none is left to stream is of no use.
-            rows = sets[(~sets & (sizes == size)).any(axis=1)] if count else sets
+            rows = sets[(~sets & ~on_host & (sizes == size)).any(axis=1)] if count else sets
             blocks.append(self._bounded(rows, count, size, 0))
-            selecting = rows[(~rows & experts).any(axis=1)]
+            selecting = rows[(~rows & ~on_host & experts).any(axis=1)]
             if self.cells and len(selecting):
                 blocks.append(self._bounded(selecting, count, size, self.cells.least))
         return _joined(blocks)

@@ -78,7 +78,8 @@ class TierFiller:
         if placements is None:
             return None
         for shard in shards:
-            if placements.get(shard.name) not in _possible(shard, setting):
+            possible = ("cpu",) if self.cost_model.host.keeps(shard) else _possible(shard, setting)
+            if placements.get(shard.name) not in possible:
                 raise PluginError(
                     f"Strategy '{strategy.name}' gives shard '{shard.name}' no possible placement."
                 )
