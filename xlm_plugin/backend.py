@@ -29,6 +29,7 @@ class LaunchOptions:
     """How an engine listens and what it is told beside its plan. Port 0 means any free port.
 
     ``device`` says how large and how well linked an emulated device is; real devices know themselves.
+    ``name`` is what the engine is called while it runs, beside its model's own name.
     """
 
     host: str = "127.0.0.1"
@@ -36,6 +37,7 @@ class LaunchOptions:
     threads: int | None = None
     device: Device | None = None
     extra_arguments: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class LaunchSpec:
     url: str
     files: Mapping[Path, str] = field(default_factory=dict)
     socket: Path | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def start(spec: LaunchSpec) -> ServerProcess:
     server = ServerProcess(process, spec)
     try:
         if directory is not None:
-            runtime.write_record(directory, server.pid, spec.url)
+            runtime.write_record(directory, server.pid, spec.url, spec.name)
         server.wait_until_ready()
     except BaseException:
         server.stop()

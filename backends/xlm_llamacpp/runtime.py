@@ -28,11 +28,16 @@ _START_SECONDS = 60
 
 @dataclass(frozen=True)
 class EngineRecord:
-    """An engine of ours, as its runtime directory tells. ``started`` is a Unix time in seconds."""
+    """An engine of ours, as its runtime directory tells.
+
+    ``started`` is a Unix time in seconds, ``name`` what the engine was started by, and ``model`` its model's
+    own name.
+    """
 
     pid: int
     started: float
     name: str
+    model: str
     url: str
     device: str
     emulated: bool
@@ -76,15 +81,19 @@ def create(directory: Path) -> None:
     _remove_dead(root)
 
 
-def write_record(directory: Path, pid: int, url: str) -> None:
-    """Note in ``directory`` which process runs the plan that lies there, so that other commands find it."""
+def write_record(directory: Path, pid: int, url: str, name: str = "") -> None:
+    """Note in ``directory`` which process runs the plan that lies there, so that other commands find it.
+
+    Without a ``name`` it goes by its model's.
+    """
     import psutil
 
     plan = json.loads((directory / PLAN).read_text(encoding="utf-8"))
     record = EngineRecord(
         pid=pid,
         started=psutil.Process(pid).create_time(),
-        name=plan["model"]["name"],
+        name=name or plan["model"]["name"],
+        model=plan["model"]["name"],
         url=url,
         device=plan["device"],
         emulated=plan["emulated"],
@@ -111,9 +120,12 @@ def running_engines() -> list[RunningEngine]:
 
 
 def find_running(pid_or_name: str) -> RunningEngine:
-    """Return the running engine with this process id or model name; raises EngineError if not just one."""
+    """Return the running engine that this process id or name is of; raises EngineError if not just one.
+
+    A name is what the engine was started by, or its model's own.
+    """
     engines = running_engines()
-    found = [engine for engine in engines if pid_or_name in (str(engine.record.pid), engine.record.name)]
+    found = [engine for engine in engines if pid_or_name in _names(engine.record)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -124,6 +136,10 @@ def find_running(pid_or_name: str) -> RunningEngine:
         f"No running engine is called '{pid_or_name}'.",
         f"Running: {known}." if known else "Start one with 'xlm serve MODEL'.",
     )
+
+
+def _names(record: EngineRecord) -> tuple[str, ...]:
+    return str(record.pid), record.name, record.model
 
 
 def _roots() -> list[Path]:

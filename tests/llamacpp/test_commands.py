@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from xlm_llamacpp import plugin
 from xlm_llamacpp.process import start
@@ -41,7 +43,7 @@ def test_running_engines_are_listed(
     assert xlm("ps") == 0
     shown = capsys.readouterr().out
     assert str(server.pid) in shown
-    assert "10 B of 1000 B" in shown
+    assert "10 / 1000 B" in shown
     assert "running" in shown
 
 
@@ -51,6 +53,31 @@ def test_running_engines_are_listed_as_json(
     assert xlm("ps", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert (listed["pid"], listed["name"], listed["url"]) == (server.pid, "tiny", server.url)
+    assert (listed["device_bytes"], listed["budget_bytes"], listed["state"]) == (10, 1000, "running")
+
+
+def test_the_list_fits_80_columns_and_breaks_no_address(
+    xlm: Callable[..., int],
+    spec: LaunchSpec,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    console = Console(width=80)
+    monkeypatch.setattr("xlm_llamacpp.commands.control.out", lambda: console)
+    with start(replace(spec, name="a-model-with-a-name-as-long-as-they-are-today-Q4_K_M")) as engine:
+        assert xlm("ps") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert engine.url in lines[1]
+
+
+def test_an_engine_goes_by_the_name_that_it_was_started_by(
+    xlm: Callable[..., int], spec: LaunchSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with start(replace(spec, name="demo")):
+        assert xlm("stats", "demo") == xlm("stats", "tiny") == 0
+        assert xlm("stats", "other") == 1
+    assert "(demo)" in capsys.readouterr().err
 
 
 def test_where_nothing_runs_ps_says_so(xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +127,10 @@ def test_an_engine_whose_device_is_silent_is_listed_all_the_same(
     assert server.directory
     (server.directory / "control.sock").unlink()
     assert xlm("ps") == 0
-    assert "loading or silent" in capsys.readouterr().out
+    assert "silent" in capsys.readouterr().out
+    assert xlm("ps", "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["device_bytes"], listed["state"]) == (None, "silent")
 
 
 def test_an_engine_that_does_not_run_is_told(

@@ -6,6 +6,7 @@ import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlm_plugin.cli._planning import Planned, PlanningOptions, plan_model
@@ -13,7 +14,6 @@ from xlm_plugin.errors import EngineError, PluginError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from xlm_plugin.backend import Backend
 
@@ -43,6 +43,11 @@ def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) ->
     if device.name != plan.device:
         raise UsageError(f"The plan is for {plan.device}, not for {device.name}.", "Leave out --device.")
     return Planned(model, profile, device, plan)
+
+
+def engine_name(ref: str) -> str:
+    """Return what an engine is called whose model was named by ``ref``: a file's name without its ending."""
+    return Path(ref).stem if ref.endswith(".gguf") else Path(ref).name
 
 
 def ready_backend(planned: Planned) -> Backend:

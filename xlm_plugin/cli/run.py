@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xlm_plugin.cli._launch import orderly_end, planned_from, ready_backend
+from xlm_plugin.cli._launch import engine_name, orderly_end, planned_from, ready_backend
 from xlm_plugin.cli._output import err, print_json
 from xlm_plugin.cli._planning import planning_options
 from xlm_plugin.errors import EngineError, UsageError
@@ -78,7 +78,9 @@ def command(
     if not as_json:
         print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
-    options = LaunchOptions(threads=threads or planned.host.threads, device=planned.device)
+    options = LaunchOptions(
+        threads=threads or planned.host.threads, device=planned.device, name=engine_name(model)
+    )
     # A streamed answer may lack tokens: what is compared or kept is not streamed.
     show = None if check or as_json else _show
     with orderly_end(), backend.start(backend.launch_spec(planned.plan, planned.model, options)) as engine:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xlm_plugin.cli._launch import orderly_end, planned_from, ready_backend
+from xlm_plugin.cli._launch import engine_name, orderly_end, planned_from, ready_backend
 from xlm_plugin.cli._output import err
 from xlm_plugin.cli._planning import planning_options
 
@@ -61,7 +61,14 @@ def command(
         click.echo(f"Warning: {_OPEN.format(host=host)}", err=True)
     print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
-    options = LaunchOptions(host, port, threads or planned.host.threads, planned.device, engine_arguments)
+    options = LaunchOptions(
+        host,
+        port,
+        threads or planned.host.threads,
+        planned.device,
+        engine_arguments,
+        engine_name(model),
+    )
     spec = backend.launch_spec(planned.plan, planned.model, options)
     try:
         with orderly_end(), backend.start(spec) as engine:

@@ -12,6 +12,7 @@ from xlm_plugin.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from xlm_llamacpp.control import DeviceControl
+    from xlm_llamacpp.runtime import RunningEngine
     from xlm_plugin.backend import DeviceStats
 
 _engine = click.argument("engine", metavar="ENGINE")
@@ -24,22 +25,28 @@ def ps(as_json: bool) -> None:
     """List the engines that run."""
     from rich.table import Table
 
-    from xlm_llamacpp.control import DeviceControl
     from xlm_llamacpp.runtime import running_engines
 
     engines = running_engines()
     if as_json:
-        print_json([engine.record for engine in engines])
+        print_json([_document(engine) for engine in engines])
         return
     if not engines:
         click.echo("No engine runs. Start one with 'xlm serve MODEL'.", err=True)
         return
-    table = Table("pid", "model", "device", "VRAM", "state", "url", box=None)
+    table = Table(box=None, pad_edge=False)
+    # Narrow terminals break names, and never what is copied from here.
+    table.add_column("pid", no_wrap=True)
+    table.add_column("name", overflow="fold")
+    table.add_column("device", min_width=len("(emulated)"))
+    for heading in ("VRAM", "state", "url"):
+        table.add_column(heading, no_wrap=True)
     for engine in engines:
         record = engine.record
         device = f"{record.device} (emulated)" if record.emulated else record.device
-        vram, state = _brief(DeviceControl(engine.socket, timeout_seconds=2))
-        table.add_row(str(record.pid), record.name, device, vram, state, record.url)
+        counted = _counted(engine)
+        vram = _share(counted.device_bytes, counted.budget_bytes) if counted else "?"
+        table.add_row(str(record.pid), record.name, device, vram, _state(counted), record.url)
     out().print(table)
 
 
@@ -47,7 +54,10 @@ def ps(as_json: bool) -> None:
 @_engine
 @_json
 def stats(engine: str, as_json: bool) -> None:
-    """Show what the device of ENGINE counts. ENGINE is a process id or a model's name."""
+    """Show what the device of ENGINE counts.
+
+    ENGINE is a process id, the name that it was started by, or its model's name.
+    """
     counted = _control(engine).stats()
     if as_json:
         print_json(counted)
@@ -107,16 +117,43 @@ def _control(pid_or_name: str) -> DeviceControl:
 
 
 def _print_state(control: DeviceControl) -> None:
-    vram, state = _brief(control)
-    click.echo(f"It is {state} and holds {vram}.", err=True)
+    counted = control.stats()
+    vram = f"{format_bytes(counted.device_bytes)} of {format_bytes(counted.budget_bytes)}"
+    click.echo(f"It is {counted.state} and holds {vram}.", err=True)
 
 
-def _brief(control: DeviceControl) -> tuple[str, str]:
+def _counted(engine: RunningEngine) -> DeviceStats | None:
+    """Return what the device counts, or None where it does not answer, as while a model loads."""
+    from xlm_llamacpp.control import DeviceControl
+
     try:
-        counted = control.stats()
+        return DeviceControl(engine.socket, timeout_seconds=2).stats()
     except XlmError:
-        return "?", "loading or silent"
-    return f"{format_bytes(counted.device_bytes)} of {format_bytes(counted.budget_bytes)}", counted.state
+        return None
+
+
+def _state(counted: DeviceStats | None) -> str:
+    return counted.state if counted else "silent"
+
+
+def _document(engine: RunningEngine) -> dict[str, object]:
+    from dataclasses import asdict
+
+    counted = _counted(engine)
+    return {
+        **asdict(engine.record),
+        "device_bytes": counted and counted.device_bytes,
+        "budget_bytes": counted and counted.budget_bytes,
+        "state": _state(counted),
+    }
+
+
+def _share(part_bytes: int, whole_bytes: int) -> str:
+    """Return both sizes in the unit of the whole: ``"46.93 / 96.00 MiB"``."""
+    unit = format_bytes(whole_bytes).partition(" ")[2]
+    scale = parse_bytes(f"1{unit}")
+    digits = 0 if unit == "B" else 2
+    return f"{part_bytes / scale:.{digits}f} / {whole_bytes / scale:.{digits}f} {unit}"
 
 
 def _print_stats(counted: DeviceStats) -> None:

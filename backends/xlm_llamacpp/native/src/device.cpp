@@ -6,6 +6,7 @@
 
 #include "errors.hpp"
 #include "interface.hpp"
+#include "sizes.hpp"
 
 namespace xlm {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 // After a wake or a larger budget, shards come back between graphs in pieces of this share, so that the
 // engine runs meanwhile.
 constexpr std::size_t kRefillPieces = 32;
-
-std::string mib(std::size_t bytes) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1024.0 * 1024.0));
-    return text;
-}
 
 std::size_t free_bytes(ggml_backend_dev_t device) {
     std::size_t free = 0;
@@ -205,7 +200,7 @@ void Device::set_budget(std::size_t budget_bytes) {
         const std::size_t least = handed_out + (cache_ ? cache_->least_bytes() : 0);
         if (budget_bytes < least) {
             throw Error("a budget of " + mib(budget_bytes) + " is too small; the least that works is " +
-                        std::to_string(least) + " bytes (" + mib(least) + ")");
+                        enough_mib(least));
         }
         ledger_.set_budget(budget_bytes);
     }
