@@ -24,8 +24,9 @@ TARGETS = set(re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE))
 def built_in_commands() -> Iterator[None]:
     from xlm_hooks import plugin as hooks
     from xlm_llamacpp import plugin as llamacpp
+    from xlm_ollama import plugin as ollama
 
-    with plugin_manager(hooks, llamacpp):
+    with plugin_manager(hooks, llamacpp, ollama):
         yield
 
 

@@ -30,7 +30,8 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done
 @click.command()
 @_prefix
 @_dry_run
-def install(prefix: Path | None, dry_run: bool) -> None:
+@click.option("--docker", is_flag=True, help="For Ollama in a container: print what to mount.")
+def install(prefix: Path | None, dry_run: bool, docker: bool) -> None:
     """Put the device into Ollama, in a folder of its own beside those of the accelerators.
 
     Nothing of Ollama's is changed. Models run as before until 'xlm ollama enable'.
@@ -38,6 +39,9 @@ def install(prefix: Path | None, dry_run: bool) -> None:
     from xlm_llamacpp.engine import ensure_engine
 
     check_system()
+    if docker:
+        _for_docker()
+        return
     layout = find_layout(prefix)
     release = supported_release(layout)
     if dry_run:
@@ -97,6 +101,19 @@ def doctor(prefix: Path | None) -> int:
 
 
 _RESTART = "sudo systemctl restart ollama, or end 'ollama serve' and start it again"
+
+
+def _for_docker() -> None:
+    from xlm_llamacpp.engine import ensure_engine
+    from xlm_llamacpp.engine.releases import find_release
+    from xlm_ollama.docker import mounts, staged_layout
+
+    release = find_release(None)
+    layout = staged_layout()
+    Installation.of(layout, ensure_engine(release.version).library, release).write()
+    for option in mounts(layout):
+        click.echo(option)
+    click.echo("Give these to 'docker run'. Undo: leave them out.", err=True)
 
 
 def _dry_install(layout: Layout, release: Release) -> None:

@@ -101,7 +101,7 @@ def list_command(as_json: bool) -> None:
 
 
 @click.command("modelfile")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
