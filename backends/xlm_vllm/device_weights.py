@@ -86,19 +86,24 @@ class DeviceWeights:
         """Let a streamed shard's parameters read from its slot, once it is there."""
         self._shards[shard].bind(self._arena[self.ring.acquire(shard)])
 
-    def resize(self, budget_bytes: int) -> None:
-        """Change the layout to fit ``budget_bytes``. Raises DoesNotFitError, and then changes nothing."""
+    def resize(self, budget_bytes: int) -> bool:
+        """Change the layout to fit ``budget_bytes``, and return whether it did change.
+
+        Raises DoesNotFitError, and then changes nothing.
+        """
         layout = self._choose_layout(budget_bytes)
         self.budget_bytes = budget_bytes
         if layout == self._layout:
-            return
+            return False
         was_parked = self.is_parked
         self._unstage()
         for shard in [shard for shard in self._residents if not layout.resident[shard]]:
             self._evict(shard)
+        release_device(self._device)
         self._layout = layout
         if not was_parked:
             self.wake()
+        return True
 
     def park(self) -> None:
         """Give back all device memory; the parameters then read the host's copies."""

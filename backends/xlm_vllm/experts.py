@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from xlm_vllm.host import routed_experts
 from xlm_vllm.schedule import Action
 
 if TYPE_CHECKING:
@@ -30,13 +31,16 @@ def surround_experts(offloader: XlmOffloader, shard: int, experts: torch.nn.Modu
         action = runtime.enter(shard, kwargs["x"].shape[0])
         if action is Action.SELECT:
             return _compute_selected(offloader, shard, modular, kwargs)
+        if action is Action.HOST and offloader.crosses:
+            return routed_experts(experts, kwargs["x"], kwargs["topk_weights"], kwargs["topk_ids"])
         result = modular(**kwargs)
         runtime.leave(shard)
         return result
 
     def forward_monolithic(**kwargs: Any) -> torch.Tensor:
-        return offloader.compute(shard, monolithic, (), kwargs)
+        return offloader.compute(shard, (), kwargs)
 
+    offloader.computing[shard] = monolithic
     experts.forward_modular = forward_modular
     experts.forward_monolithic = forward_monolithic
 

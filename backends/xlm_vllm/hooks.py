@@ -19,18 +19,25 @@ if TYPE_CHECKING:
     from xlm_vllm.offloader import XlmOffloader
 
 
-def surround(offloader: XlmOffloader, shard: int, module: torch.nn.Module) -> None:
-    """Let ``module`` compute as ``shard`` of ``offloader``."""
+def surround(offloader: XlmOffloader, shard: int, module: torch.nn.Module, *, opaque: bool) -> None:
+    """Let ``module`` compute as ``shard`` of ``offloader``.
+
+    An ``opaque`` one is a single operation to a compiler, since where it runs is not known before it does;
+    it takes and gives one tensor of the same shape.
+    """
     compute = module.forward
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
+            if opaque:
+                return torch.ops.xlm.sublayer(activations((*args, *kwargs.values())), shard)
             torch.ops.xlm.enter(activations((*args, *kwargs.values())), shard)
             result = compute(*args, **kwargs)
             torch.ops.xlm.leave(activations(result), shard)
             return result
-        return offloader.compute(shard, compute, args, kwargs)
+        return offloader.compute(shard, args, kwargs)
 
+    offloader.computing[shard] = compute
     module.forward = forward
 
 
@@ -39,6 +46,15 @@ def activations(values: Any) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         return values
     return next(value for value in values if isinstance(value, torch.Tensor) and value.is_floating_point())
+
+
+def _sublayer(x: torch.Tensor, shard: int) -> torch.Tensor:
+    result: torch.Tensor = cast("XlmOffloader", get_offloader()).compute(shard, (x,), {})
+    return result
+
+
+def _like(x: torch.Tensor, shard: int) -> torch.Tensor:  # noqa: ARG001
+    return torch.empty_like(x)
 
 
 def _enter(x: torch.Tensor, shard: int) -> None:
@@ -60,3 +76,4 @@ def _register(name: str, operation: Callable[[torch.Tensor, int], None]) -> None
 
 _register("enter", _enter)
 _register("leave", _leave)
+direct_register_custom_op("sublayer", _sublayer, fake_impl=_like, target_lib=LIBRARY)

@@ -10,6 +10,7 @@ from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
 from vllm.model_executor.offloader.base import set_offloader
 
 from xlm_vllm.config import read_config
+from xlm_vllm.graphs import cut_graphs
 from xlm_vllm.offloader import XlmOffloader
 from xlm_vllm.planning import plan_for
 
@@ -37,6 +38,8 @@ class XlmModelLoader(DefaultModelLoader):
             pinned_limit_bytes=config.pinned_limit_bytes,
             link_bytes_per_s=config.link_bytes_per_s,
         )
+        if offloader.crosses:
+            cut_graphs(vllm_config.compilation_config)
         set_offloader(offloader)
         model = super().load_model(vllm_config, model_config, prefix)
         # Not every model runner of vLLM does it.

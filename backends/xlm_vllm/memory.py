@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 
 import torch
@@ -22,6 +23,15 @@ def release_device(device: torch.device) -> None:
     """Give back what freed tensors have left in the allocator's cache."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
+
+
+def discard_pages(tensor: torch.Tensor) -> None:
+    """Give the pages of a tensor in host memory back to the system; they read as zeros from then on."""
+    start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    size_bytes = tensor.data_ptr() + tensor.untyped_storage().nbytes() - start
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size_bytes), mmap.MADV_DONTNEED):
+        raise OSError(ctypes.get_errno(), "madvise")
 
 
 class HostMemory:

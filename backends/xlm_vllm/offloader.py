@@ -10,9 +10,11 @@ from xlm_plugin.errors import EngineError, PlanError
 from xlm_vllm.copying import open_copy_stream
 from xlm_vllm.experts import surround_experts
 from xlm_vllm.hooks import activations, surround
+from xlm_vllm.host import gated_network, runs_on_host
 from xlm_vllm.linears import make_movable
 from xlm_vllm.memory import HostMemory
 from xlm_vllm.runtime import ShardRuntime
+from xlm_vllm.schedule import Action
 from xlm_vllm.sublayers import Sublayer, find_sublayers
 from xlm_vllm.weights import ShardWeights
 
@@ -46,6 +48,7 @@ class XlmOffloader(BaseOffloader):
         self.host = HostMemory(device, pinned_limit_bytes)
         self._link_bytes_per_s = link_bytes_per_s
         self._sublayers: list[Sublayer] = []
+        self.computing: dict[int, Callable[..., Any]] = {}
         self._packers: dict[int, Sequence[Packer]] = {}
         self._is_sealed = False
 
@@ -76,15 +79,20 @@ class XlmOffloader(BaseOffloader):
         copies = open_copy_stream(self.device, self._link_bytes_per_s)
         self.runtime = ShardRuntime(self.plan, shards, self.device, copies)
 
-    def compute(
-        self, shard: int, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """Return what ``forward`` does, with the weights of ``shard`` where the plan has them."""
-        runtime = self.runtime
+    @property
+    def crosses(self) -> bool:
+        """Whether computing on the host is computing elsewhere than on the device."""
+        return self.device.type != "cpu"
+
+    def compute(self, shard: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what the module of ``shard`` computes, with its weights where the plan has them."""
+        runtime, forward = self.runtime, self.computing[shard]
         if runtime.is_idle:
             return forward(*args, **kwargs)
         x = activations((*args, *kwargs.values()))
-        runtime.enter(shard, x.shape[0])
+        action = runtime.enter(shard, x.shape[0])
+        if action is Action.HOST and self.crosses:
+            return gated_network(self._sublayers[shard].module, x)
         result = forward(*args, **kwargs)
         runtime.leave(shard)
         return result
@@ -92,10 +100,16 @@ class XlmOffloader(BaseOffloader):
     def _take(self, sublayer: Sublayer) -> None:
         index = len(self._sublayers)
         self._sublayers.append(sublayer)
+        on_host = any(tier.placements.get(sublayer.name) == "cpu" for tier in self.plan.tiers)
+        if on_host and not (runs_on_host(sublayer) if self.crosses else sublayer.kind not in ("attn", "ssm")):
+            raise PlanError(
+                f"The plan runs shard '{sublayer.name}' on the CPU, where vLLM has no kernels for it.",
+                "Make a plan that pins or streams it.",
+            )
         if sublayer.kind == "experts":
             surround_experts(self, index, sublayer.module)
             return
-        surround(self, index, sublayer.module)
+        surround(self, index, sublayer.module, opaque=self.crosses and on_host)
         if self.device.type == "cpu":
             self._packers[index] = make_movable(sublayer.linears())
         elif sublayer.name not in self.plan.resident:
@@ -114,6 +128,11 @@ class XlmOffloader(BaseOffloader):
         return weights
 
     def _check_names(self) -> None:
+        if self.plan.host_layers or self.plan.host_kv_layers:
+            raise PlanError(
+                "The plan keeps layers or KV cache in host memory, which vLLM cannot.",
+                "Make a plan for vLLM.",
+            )
         if not self._sublayers:
             raise EngineError(
                 "vLLM built this model without decoder layers that can be placed.",

@@ -53,8 +53,6 @@ class ShardRuntime:
 
     def begin_step(self, new_tokens: int) -> None:
         """Choose the tier of a step of ``new_tokens`` tokens and start its first copies."""
-        if self._device_weights.is_parked:
-            self.wake()
         tier = self.plan.tier_for(new_tokens).new_tokens
         self.steps[tier] = self.steps.get(tier, 0) + 1
         self._schedule = self._schedules[tier]
@@ -98,10 +96,15 @@ class ShardRuntime:
         if self._schedule is not None and self._schedule.actions[shard] is Action.STREAM:
             self._device_weights.ring.release(shard)
 
-    def resize(self, budget_bytes: int) -> None:
-        """Keep to another budget from the next step on. Raises DoesNotFitError, and then changes nothing."""
-        self._device_weights.resize(budget_bytes)
-        self._rearrange()
+    def resize(self, budget_bytes: int) -> bool:
+        """Keep to another budget from the next step on, and return whether weights moved for it.
+
+        Raises DoesNotFitError, and then changes nothing.
+        """
+        moved = self._device_weights.resize(budget_bytes)
+        if moved:
+            self._rearrange()
+        return moved
 
     def park(self) -> None:
         """Give back all device memory of weights; the next step or ``wake`` takes it again."""
@@ -123,4 +126,6 @@ class ShardRuntime:
         self.is_idle = self._all_idle()
 
     def _all_idle(self) -> bool:
-        return all(schedule.is_idle for schedule in self._schedules.values())
+        return not self._device_weights.is_parked and all(
+            schedule.is_idle for schedule in self._schedules.values()
+        )

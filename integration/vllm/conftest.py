@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from integration.vllm.models import write_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 # `make test-vllm` runs them, in an environment of their own.
 collect_ignore_glob = ["test_*.py"] if find_spec("vllm") is None else []
@@ -30,12 +30,10 @@ ENVIRONMENT = {
 os.environ.update(ENVIRONMENT)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            # vLLM and what it imports warn of much that is theirs.
-            item.add_marker(pytest.mark.filterwarnings("default"))
+def pytest_configure(config: pytest.Config) -> None:
+    if not collect_ignore_glob:
+        # vLLM and what it imports warn of much that is theirs.
+        config.addinivalue_line("filterwarnings", "default")
 
 
 @pytest.fixture(scope="session")
