@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from xlm_ollama.layout import InstallError
+from xlm_ollama.layout import InstallError, find_layout
 from xlm_plugin import __version__
 
 if TYPE_CHECKING:
@@ -105,6 +105,21 @@ def state_of(layout: Layout) -> tuple[State, str]:
         if found != digest:
             return "damaged", f"{folder / name} is not as it was written."
     return "installed", ""
+
+
+def reminder() -> str | None:
+    """Return what to tell a person whose models cannot run under a plan here, or None.
+
+    An Ollama that is on another machine, or out of sight, is not spoken of.
+    """
+    try:
+        layout = find_layout()
+    except InstallError:
+        return None
+    state, fault = state_of(layout)
+    if state == "installed":
+        return None
+    return f"{fault or 'xlm is not in Ollama: an upgrade removes it.'} Run 'xlm ollama install'."
 
 
 def uninstall(layout: Layout) -> list[str]:

@@ -41,7 +41,7 @@ def planned_start(arguments: Sequence[str], environment: Mapping[str, str]) -> P
     wanted = PlanWanted(request.model, option, request.context, device, request.adapters)
     _say_what_is_short(option, device)
     plan_file = find_or_make(wanted)
-    directory = _runtime_directory(plan_file, request)
+    directory = _runtime_directory(plan_file, request, option)
     return PlannedStart(
         request.planned(emulated=device.emulated),
         {
@@ -100,7 +100,7 @@ def _say_what_is_short(option: Option, device: Device) -> None:
         )
 
 
-def _runtime_directory(plan_file: Path, request: StartRequest) -> dict[str, str]:
+def _runtime_directory(plan_file: Path, request: StartRequest, option: Option) -> dict[str, str]:
     """Make this engine's runtime directory and return the variables that name what is in it.
 
     With its plan and a record in there, ``xlm ps``, ``xlm budget`` and ``xlm park`` find it.
@@ -114,7 +114,8 @@ def _runtime_directory(plan_file: Path, request: StartRequest) -> dict[str, str]
     try:
         write_text(plan, read_text(plan_file, "plan", EngineError), "plan", EngineError)
         # We are asked by the engine itself, which goes on in the same process.
-        runtime.write_record(directory, os.getppid(), f"http://127.0.0.1:{request.value('--port')}")
+        name = f"ollama:{option.base}" if option.base else ""
+        runtime.write_record(directory, os.getppid(), f"http://127.0.0.1:{request.value('--port')}", name)
     except BaseException:
         runtime.remove(directory)
         raise

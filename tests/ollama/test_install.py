@@ -13,7 +13,16 @@ import pytest
 from xlm_llamacpp import engine
 from xlm_llamacpp.engine.releases import RELEASES
 from xlm_ollama import health, layout, plugin
-from xlm_ollama.install import LIBRARY, MANIFEST, SETTINGS, Installation, planner_command, state_of, uninstall
+from xlm_ollama.install import (
+    LIBRARY,
+    MANIFEST,
+    SETTINGS,
+    Installation,
+    planner_command,
+    reminder,
+    state_of,
+    uninstall,
+)
 from xlm_ollama.layout import InstallError, Layout, find_layout
 
 if TYPE_CHECKING:
@@ -126,6 +135,15 @@ def test_an_upgrade_of_ollama_is_noticed(ollama: Layout, xlm: Run) -> None:
     result = xlm("status", "--prefix", str(ollama.root))
     assert result.exit_code == 1
     assert "removes it with each upgrade" in result.output
+
+
+def test_who_has_enabled_models_is_reminded_of_an_upgrade(
+    ollama: Layout, xlm: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xlm_ollama.install.find_layout", lambda: ollama)
+    assert reminder() == "xlm is not in Ollama: an upgrade removes it. Run 'xlm ollama install'."
+    xlm("install", "--prefix", str(ollama.root))
+    assert reminder() is None
 
 
 @pytest.mark.parametrize("name", [LIBRARY, SETTINGS])

@@ -146,11 +146,12 @@ def test_settings_of_the_engine_are_taken_away(model: Path, tmp_path: Path) -> N
 def test_the_engine_is_recorded_so_that_other_commands_find_it(model: Path, tmp_path: Path) -> None:
     from xlm_llamacpp.runtime import running_engines
 
-    answer(arguments(model, option(tmp_path)), devices(8 * GIB))
+    answer(arguments(model, option(tmp_path, base="qwen3:30b")), devices(8 * GIB))
     (engine,) = (found for found in running_engines() if found.directory.is_relative_to(tmp_path))
     # The engine is the process that asks.
     assert engine.record.pid == os.getppid()
     assert engine.record.url == "http://127.0.0.1:4242"
+    assert engine.record.name == "ollama:qwen3:30b"
     assert psutil.pid_exists(engine.record.pid)
 
 

@@ -65,6 +65,7 @@ def enable(
     make(server, base, name, option, ctx)
     click.echo(f"'{name}' is '{base_name}' with {option}. Run it: ollama run {name}", err=True)
     click.echo(f"Undo: xlm ollama disable {name}", err=True)
+    _remind()
 
 
 @click.command()
@@ -93,6 +94,7 @@ def list_command(as_json: bool) -> None:
     if not models:
         click.echo("No model is enabled yet: xlm ollama enable MODEL --vram 6GiB.", err=True)
         return
+    _remind()
     table = Table("model", "made of", "option", box=None)
     for model in models:
         option = model.option
@@ -124,3 +126,10 @@ def modelfile_command(file: Path, output: Path | None) -> None:
     write_option(found.option, architecture_of(found.base, file.parent), target.with_name(OPTION_FILE))
     write_text(target, found.text, "Modelfile", UsageError)
     click.echo(f"Next: ollama create NAME -f {target}", err=True)
+
+
+def _remind() -> None:
+    from xlm_ollama.install import reminder
+
+    if reminded := reminder():
+        click.echo(reminded, err=True)
