@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.conftest import PROMPT
 from integration.plans import SHAPES, plan_by
 from xlm_plugin.plan.document import PlannedContext
 from xlm_plugin.plan.placed import on_host
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from integration.conftest import Runner
     from xlm_plugin.model.graph import ModelGraph, Shard
     from xlm_plugin.plan.document import Placement
 
+_LONG_TRAINED = ("--override-kv", "llama.context_length=int:32768")
 CONTEXTS = {
     "flash attention": PlannedContext(tokens=512, ubatch_tokens=64),
     "no flash attention": PlannedContext(tokens=512, ubatch_tokens=64, flash_attention=False),
@@ -63,3 +68,20 @@ def test_whole_host_layers_say_the_same(runner: Runner, model: ModelGraph) -> No
     assert completion.logprobs == runner.stock(plan, model).logprobs
     assert sum(stats.ledger_bytes.values()) == stats.device_bytes <= plan.budget_bytes
     assert plan.budget_bytes < split.budget_bytes
+
+
+def test_a_long_context_stays_within_its_budget_and_says_the_same(
+    runner: Runner, tiny: Callable[[str], ModelGraph]
+) -> None:
+    model = tiny("llama")
+    long = replace(runner, prompt=PROMPT * 260, new_tokens=16, extra_arguments=_LONG_TRAINED)
+    context = PlannedContext(tokens=16 * 1024, ubatch_tokens=512)
+    pinned = plan_by(model, runner.device, context, *SHAPES["all pin"])
+    plan = on_host(pinned, model, kv_layers=every_second_layer(model))
+    with long.start(plan, model) as engine:
+        completion, stats = long.ask(engine), long.backend.control(engine).stats()
+    assert completion.prompt_tokens > 12 * 1024
+    assert completion.logprobs == long.stock(pinned, model).logprobs
+    assert sum(stats.ledger_bytes.values()) == stats.device_bytes <= plan.budget_bytes
+    # Two of the five caches left; a large step copies back one at a time.
+    assert plan.budget_bytes == pinned.budget_bytes - pinned.ledger.kv_bytes // model.shape.layers
