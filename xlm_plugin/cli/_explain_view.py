@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xlm_plugin.plan.explain import milliseconds
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
+    from xlm_plugin.cli._plan_check import Trial
     from xlm_plugin.plan.explain import Explanation
 
 
@@ -22,3 +27,14 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
             console.print(f"    {reason}", style="dim")
     console.print("\nMore memory", style="bold")
     console.print(f"  {explanation.next_sentence}")
+
+
+def print_trials(console: Console, trials: Sequence[Trial]) -> None:
+    """Print what was predicted and measured for each plan that was tried, the winner first."""
+    console.print("\nTried on the engine, for a typical answer", style="bold")
+    for at, trial in enumerate(trials):
+        strategies = ", ".join(dict.fromkeys(tier.strategy for tier in trial.plan.tiers))
+        console.print(
+            f"  {strategies}: {milliseconds(trial.measured_seconds)} measured, "
+            f"{milliseconds(trial.predicted_seconds)} predicted{', kept' if at == 0 else ''}"
+        )

@@ -133,8 +133,11 @@ class PlanRequest:
     context: PlannedContext
     planning: PlanningOptions
 
-    def plan(self, budget_bytes: int) -> Plan:
-        """Return the plan within ``budget_bytes``. Raises like ``make_plan``."""
+    def plan(self, budget_bytes: int, strategy: str | None = None) -> Plan:
+        """Return the plan within ``budget_bytes``, by ``strategy`` alone where it is given.
+
+        Raises like ``make_plan``.
+        """
         from xlm_plugin.plan.make import make_plan
 
         asked = self.planning
@@ -145,7 +148,7 @@ class PlanRequest:
             self.context,
             budget_bytes,
             asked.objective,
-            asked.strategy,
+            strategy or asked.strategy,
         )
 
     def planned(self) -> Planned:

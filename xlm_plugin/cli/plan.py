@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from xlm_plugin.cli._output import out, print_json
+from xlm_plugin.cli._output import err, out, print_json
 from xlm_plugin.cli._planning import plan_request, planning_options
+from xlm_plugin.errors import UsageError
 
 if TYPE_CHECKING:
     from xlm_plugin.cli._planning import Planned, PlanningOptions, PlanRequest
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 @click.option("--machine", metavar="NAME", help="Plan for a described machine instead of this one.")
 @click.option("--curve", is_flag=True, help="Show speed against the budget instead of one plan.")
 @click.option("--explain", is_flag=True, help="Say why, where the time goes, and what more memory would buy.")
+@click.option("--check", is_flag=True, help="Try the two quickest plans on the engine and keep the better.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="CPU threads of --check.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -42,6 +46,8 @@ def command(
     machine: str | None,
     curve: bool,
     explain: bool,
+    check: bool,
+    threads: int | None,
     html: Path | None,
     output: Path | None,
     as_json: bool,
@@ -50,11 +56,15 @@ def command(
 
     Exit code 3 means that it does not fit.
     """
+    if check and machine is not None:
+        raise UsageError("A described machine runs nothing.", "Leave out --check, or --machine.")
     request = plan_request(model, planning, machine)
     if curve:
         _show_curve(request, as_json=as_json)
         return
     planned = request.planned()
+    if check:
+        planned = _checked(request, planned, threads)
     if output:
         planned.plan.write(output)
         click.echo(f"The plan is in {output}.", err=True)
@@ -78,6 +88,25 @@ def _show_plan(request: PlanRequest, planned: Planned, *, explain: bool, as_json
     print_plan(out(), planned.plan, planned.model)
     if explanation:
         print_explanation(out(), explanation)
+
+
+def _checked(request: PlanRequest, planned: Planned, threads: int | None) -> Planned:
+    """Return the quicker one of the two plans that are predicted to be quickest, as the engine runs them."""
+    from xlm_plugin.backend import LaunchOptions
+    from xlm_plugin.cli._explain_view import print_trials
+    from xlm_plugin.cli._launch import orderly_end, ready_backend
+    from xlm_plugin.cli._plan_check import TRIED, candidates, tried
+
+    plans = candidates(request, planned)[:TRIED]
+    if len(plans) < TRIED:
+        click.echo("There is only one plan for this budget: nothing was tried.", err=True)
+        return planned
+    backend = ready_backend(planned)
+    with orderly_end():
+        options = LaunchOptions(threads=threads or planned.host.threads, device=planned.device)
+        trials = tried(backend, request, plans, options)
+    print_trials(err(), trials)
+    return replace(planned, plan=trials[0].plan)
 
 
 def _explanation(request: PlanRequest, planned: Planned) -> Explanation:

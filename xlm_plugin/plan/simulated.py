@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xlm_plugin.model.graph import ModelGraph, Shard
     from xlm_plugin.plan.document import Plan
     from xlm_plugin.plan.simulate import Codes, ShardTimes, Step, Steps
-    from xlm_plugin.plan.step_costs import CostModel, StepCosts
+    from xlm_plugin.plan.step_costs import CostModel, StepCosts, StepLoad
     from xlm_plugin.plan.workload import Workload
 
 
@@ -64,9 +64,13 @@ class SimulatedPlan:
 
     def step(self, new_tokens: int) -> Step:
         """Return the outcome of a typical step."""
+        return self.step_of(self.workload.load(new_tokens))
+
+    def step_of(self, load: StepLoad) -> Step:
+        """Return the outcome of a step of ``load``."""
         return simulate_step(
-            self.costs(new_tokens),
-            self.placements(new_tokens),
+            self._cost_model.costs(load),
+            self.placements(load.new_tokens),
             self.slots,
             cached_experts=self.cached_experts,
         )
