@@ -11,7 +11,6 @@ import pluggy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     import click
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from xlm_plugin.machine.profile import Measurement, MeasurementRequest, Profile
     from xlm_plugin.model.descriptor import ModelDescriptor
     from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.model.resolve import FoundModel
     from xlm_plugin.plan.document import Plan, PlannedContext
     from xlm_plugin.plan.strategy import Objective, Strategy
     from xlm_plugin.schedule.job import Job, SwitchCost, SwitchStats
@@ -53,8 +53,8 @@ def xlm_models() -> Iterable[ModelDescriptor]:
 
 
 @hookspec(firstresult=True)
-def xlm_find_model(ref: str) -> Path | None:
-    """Return the file or folder that ``ref`` names in a store of models, or None where it names none."""
+def xlm_find_model(ref: str) -> FoundModel | None:
+    """Return the model that ``ref`` names in a store of models, or None where it names none."""
 
 
 # Planner: strategies and plans.

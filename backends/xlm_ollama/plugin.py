@@ -8,9 +8,9 @@ from xlm_plugin.cli import LazyCommand
 from xlm_plugin.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import click
+
+    from xlm_plugin.model.resolve import FoundModel
 
 COMMANDS = (
     LazyCommand("ollama", "xlm_ollama.commands.group:command", "Let Ollama run models within a VRAM budget."),
@@ -25,11 +25,11 @@ def xlm_commands(cli: click.Group) -> None:
 
 
 @hookimpl
-def xlm_find_model(ref: str) -> Path | None:
-    """Return the file of the model that ``ollama:NAME`` names."""
+def xlm_find_model(ref: str) -> FoundModel | None:
+    """Return the model that ``ollama:NAME`` names, as Ollama would load it."""
     scheme, _, name = ref.partition(":")
     if scheme != "ollama" or not name:
         return None
     from xlm_ollama.store import find_model
 
-    return find_model(name).model
+    return find_model(name).found

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from xlm_ollama.names import ModelName
+from xlm_ollama.option import is_option
 from xlm_plugin.errors import ModelError
+from xlm_plugin.model.resolve import FoundModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +31,12 @@ class StoredOllamaModel:
     model: Path
     adapters: tuple[Path, ...]
     projectors: tuple[Path, ...]
+
+    @property
+    def found(self) -> FoundModel:
+        """The model as an engine loads it: options are no adapters."""
+        adapters = tuple(path for path in self.adapters if not is_option(path))
+        return FoundModel(self.model, adapters, next(iter(self.projectors), None))
 
 
 def model_folders() -> list[Path]:

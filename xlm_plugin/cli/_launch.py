@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xlm_plugin.cli._planning import Planned, PlanningOptions, plan_model
+from xlm_plugin.cli._planning import Planned, PlanningOptions, plan_request
 from xlm_plugin.errors import EngineError, PluginError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xlm_plugin.backend import Backend
+    from xlm_plugin.cli._planning import PlanRequest
 
 
 def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) -> Planned:
@@ -24,7 +25,7 @@ def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) ->
     Raises UsageError where a plan comes with options that it decides itself.
     """
     if plan_file is None:
-        return plan_model(ref, planning)
+        return _beside_adapters(ref, plan_request(ref, planning))
     if replace(planning, device=None) != PlanningOptions():
         raise UsageError(
             "--plan decides budget, context and placement.", "Leave out the other planning options."
@@ -43,6 +44,44 @@ def planned_from(ref: str, planning: PlanningOptions, plan_file: Path | None) ->
     if device.name != plan.device:
         raise UsageError(f"The plan is for {plan.device}, not for {device.name}.", "Leave out --device.")
     return Planned(model, profile, device, plan)
+
+
+def _beside_adapters(ref: str, request: PlanRequest) -> Planned:
+    """Return the plan, which leaves room in its budget for what the engine loads beside the model."""
+    from xlm_plugin.errors import DoesNotFitError
+    from xlm_plugin.model.resolve import find_stored
+    from xlm_plugin.units import format_bytes
+
+    planned = request.planned()
+    stored = find_stored(ref)
+    if stored is None or not stored.adapters:
+        return planned
+    budget_bytes, adapter_bytes = planned.plan.budget_bytes, stored.adapter_bytes
+    if adapter_bytes >= budget_bytes:
+        raise DoesNotFitError(
+            f"The model's adapters take {format_bytes(adapter_bytes)}, and the budget is "
+            f"{format_bytes(budget_bytes)}.",
+            "Give a larger budget with --vram.",
+            missing_bytes=adapter_bytes - budget_bytes + 1,
+        )
+    plan = request.plan(budget_bytes - adapter_bytes)
+    return replace(planned, plan=plan.model_copy(update={"budget_bytes": budget_bytes}))
+
+
+def beside_model(ref: str) -> tuple[str, ...]:
+    """Return the engine's arguments for the adapters and the projector of the model that ``ref`` names.
+
+    A projector stays on the CPU: no plan has room for it.
+    """
+    from xlm_plugin.model.resolve import find_stored
+
+    stored = find_stored(ref)
+    if stored is None:
+        return ()
+    arguments = [part for path in stored.adapters for part in ("--lora", str(path))]
+    if stored.projector:
+        arguments += ["--mmproj", str(stored.projector), "--no-mmproj-offload"]
+    return tuple(arguments)
 
 
 def engine_name(ref: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xlm_plugin.cli._launch import engine_name, orderly_end, planned_from, ready_backend
+from xlm_plugin.cli._launch import beside_model, engine_name, orderly_end, planned_from, ready_backend
 from xlm_plugin.cli._output import err, print_json
 from xlm_plugin.cli._planning import planning_options
 from xlm_plugin.errors import EngineError, UsageError
@@ -79,7 +79,10 @@ def command(
         print_plan(err(), planned.plan, planned.model)
     backend = ready_backend(planned)
     options = LaunchOptions(
-        threads=threads or planned.host.threads, device=planned.device, name=engine_name(model)
+        threads=threads or planned.host.threads,
+        device=planned.device,
+        name=engine_name(model),
+        extra_arguments=beside_model(model),
     )
     # A streamed answer may lack tokens: what is compared or kept is not streamed.
     show = None if check or as_json else _show

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xlm_plugin.cli._launch import engine_name, orderly_end, planned_from, ready_backend
+from xlm_plugin.cli._launch import beside_model, engine_name, orderly_end, planned_from, ready_backend
 from xlm_plugin.cli._output import err
 from xlm_plugin.cli._planning import planning_options
 
@@ -66,7 +66,7 @@ def command(
         port,
         threads or planned.host.threads,
         planned.device,
-        engine_arguments,
+        (*beside_model(model), *engine_arguments),
         engine_name(model),
     )
     spec = backend.launch_spec(planned.plan, planned.model, options)

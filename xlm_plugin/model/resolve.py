@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from xlm_plugin.cache import cache_root
 from xlm_plugin.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model in a store: its file or folder, and the files that its engine loads beside it."""
+
+    path: Path
+    adapters: tuple[Path, ...] = ()
+    projector: Path | None = None
+
+    @property
+    def adapter_bytes(self) -> int:
+        """What the adapters take, in memory as on disk."""
+        return sum(path.stat().st_size for path in self.adapters)
+
+
+def find_stored(ref: str) -> FoundModel | None:
+    """Return the model that ``ref`` names in a store that a plugin knows, or None where it names none."""
+    from xlm_plugin.plugins import get_plugin_manager
+
+    found: FoundModel | None = get_plugin_manager().hook.xlm_find_model(ref=ref)
+    return found
 
 
 def resolve_model(ref: str) -> Path:
@@ -18,13 +41,11 @@ def resolve_model(ref: str) -> Path:
     from xlm_plugin.model.descriptor import fetch_model
     from xlm_plugin.plugins import get_plugin_manager
 
-    hook = get_plugin_manager().hook
-    known = {model.name: model for models in hook.xlm_models() for model in models}
+    known = {model.name: model for models in get_plugin_manager().hook.xlm_models() for model in models}
     if ref in known:
         return fetch_model(known[ref], cache_root() / "models")
-    stored: Path | None = hook.xlm_find_model(ref=ref)
-    if stored is not None:
-        return stored
+    if stored := find_stored(ref):
+        return stored.path
     try:
         path = Path(ref).expanduser()
         path.stat()
