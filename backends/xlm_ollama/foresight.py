@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xlm_ollama.enabled import BATCH_TOKENS
 from xlm_ollama.plans import PlanWanted, find_or_make, make
 from xlm_ollama.request import StartContext
 from xlm_plugin.errors import DoesNotFitError
+from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,17 +37,23 @@ def check_budget(base: ShownModel, option: Option, context_tokens: int | None) -
     if device is None:
         yield "There is no accelerator here: Ollama will run the model without a plan."
         return
+    if option.budget_bytes is not None:
+        # What is free now says nothing about the first start.
+        device = replace(device, free_bytes=device.memory_bytes)
+        if not device.asleep and option.budget_bytes > device.memory_bytes:
+            yield f"{device.name} has {format_bytes(device.memory_bytes)}: the budget is that."
     tokens = context_tokens or base.context_tokens or _DEFAULT_CONTEXT_TOKENS
     context = StartContext(tokens, ubatch_tokens=BATCH_TOKENS)
     wanted = PlanWanted(base.file, option, context, device, base.adapters)
     try:
-        if context_tokens:
-            find_or_make(wanted)
-        else:
-            make(wanted)
+        plan = find_or_make(wanted)[0] if context_tokens else make(wanted)
     except DoesNotFitError as error:
         raise DoesNotFitError(
             f"With a context of {tokens} tokens: {error.message}",
             error.hint,
             missing_bytes=error.missing_bytes,
         ) from None
+    resident = len(plan.resident)
+    remark = f"{resident} of {len(plan.shards)} shards stay in VRAM with a context of {tokens} tokens"
+    prediction = plan.tier_for(1).prediction
+    yield f"{remark}, {1 / prediction.step_seconds:.1f} tokens/s predicted." if prediction else f"{remark}."

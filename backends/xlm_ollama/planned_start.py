@@ -40,7 +40,7 @@ def planned_start(arguments: Sequence[str], environment: Mapping[str, str]) -> P
     device = _device(request, environment)
     wanted = PlanWanted(request.model, option, request.context, device, request.adapters)
     _say_what_is_short(option, device)
-    plan_file = find_or_make(wanted)
+    _, plan_file = find_or_make(wanted)
     directory = _runtime_directory(plan_file, request, option)
     return PlannedStart(
         request.planned(emulated=device.emulated),

@@ -45,8 +45,9 @@ class PlanWanted:
         """The option's budget, but no more than is free. Raises UsageError where nothing is free."""
         from xlm_plugin.plan.target import budget_for
 
-        if self.option.budget_bytes is not None and self.device.free_bytes > 0:
-            return min(self.option.budget_bytes, self.device.free_bytes)
+        wanted_bytes = self.option.budget_bytes
+        if wanted_bytes is not None and (self.device.asleep or self.device.free_bytes > 0):
+            return wanted_bytes if self.device.asleep else min(wanted_bytes, self.device.free_bytes)
         # An emulated device of a running engine has a memory of its own, unlike one that is yet to be made.
         budget_bytes = budget_for(replace(self.device, emulated=False))
         return budget_bytes // _AUTO_STEP_BYTES * _AUTO_STEP_BYTES or budget_bytes
@@ -70,8 +71,8 @@ class PlanWanted:
         return cache_root() / "ollama" / "plans" / f"{self.digest}.json"
 
 
-def find_or_make(wanted: PlanWanted) -> Path:
-    """Return the file of the plan for ``wanted``, making it first where there is none that can be used.
+def find_or_make(wanted: PlanWanted) -> tuple[Plan, Path]:
+    """Return the plan for ``wanted`` and its file, made first where there is none that can be used.
 
     Says on stderr what it does. Raises what ``make`` raises, and PlanError where the plan cannot be kept.
     """
@@ -81,14 +82,13 @@ def find_or_make(wanted: PlanWanted) -> Path:
     path = wanted.file
     if path.exists():
         with suppress(XlmError):
-            Plan.read(path)
-            return path
+            return Plan.read(path), path
     plan = make(wanted)
     # Where that fails, writing the plan says so in a sentence.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
     plan.write(path)
-    return path
+    return plan, path
 
 
 def make(wanted: PlanWanted) -> Plan:

@@ -61,6 +61,7 @@ def test_an_enabled_model_is_a_new_one_with_an_option(server: ModelStore, xlm: R
     before = server.layers("tiny")
     result = xlm("enable", "tiny", "--vram", "1GiB", "--objective", "tps", "--priority", "2")
     assert result.exit_code == 0, result.output
+    assert "5 of 5 shards stay in VRAM with a context of 4096 tokens" in result.output
     assert "ollama run tiny:latest-xlm" in result.output
     assert options(server, "tiny:latest-xlm") == [Option(GIB, "tps", 2, base="tiny:latest")]
     assert server.layers("tiny") == before
@@ -140,6 +141,23 @@ def test_without_an_accelerator_the_model_is_made_with_a_remark(server: ModelSto
     assert result.exit_code == 0
     assert "There is no accelerator here" in result.output
     assert server.layers("tiny:latest-xlm")
+
+
+@pytest.mark.usefixtures("server")
+def test_what_is_free_now_does_not_count_against_a_budget(xlm: Run) -> None:
+    class BusyDevice:
+        @hookimpl
+        def xlm_describe_machine(self) -> Machine:
+            return fake_machine(fake_device(free_bytes=MIB))
+
+    assert xlm("enable", "tiny", "--vram", "1GiB", machine=BusyDevice()).exit_code == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_a_budget_beyond_the_device_is_told(xlm: Run) -> None:
+    result = xlm("enable", "tiny", "--vram", "9GiB")
+    assert result.exit_code == 0
+    assert "FAKE0 has 8.00 GiB: the budget is that." in result.output
 
 
 @pytest.mark.usefixtures("server")
