@@ -26,9 +26,10 @@ def release_device(device: torch.device) -> None:
 
 
 def discard_pages(tensor: torch.Tensor) -> None:
-    """Give the pages of a tensor in host memory back to the system; they read as zeros from then on."""
-    start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
-    size_bytes = tensor.data_ptr() + tensor.untyped_storage().nbytes() - start
+    """Give back the pages of a tensor's whole storage in host memory; they read as zeros from then on."""
+    storage = tensor.untyped_storage()
+    start = -(-storage.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    size_bytes = storage.data_ptr() + storage.nbytes() - start
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size_bytes), mmap.MADV_DONTNEED):
         raise OSError(ctypes.get_errno(), "madvise")

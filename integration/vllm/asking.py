@@ -42,9 +42,13 @@ class Asker:
         """Return what vLLM answers without us."""
         key = (folder, *sorted(options.items()))
         if key not in self._stock:
-            self._start(folder, options)
+            self.start_stock(folder, **options)
             self._stock[key] = self.ask()
         return self._stock[key]
+
+    def start_stock(self, folder: Path, **options: Any) -> None:
+        """Start an engine without us."""
+        self._start(folder, options)
 
     def start(
         self, folder: Path, plan: Plan, *, config: dict[str, Any] | None = None, **options: Any
@@ -63,15 +67,13 @@ class Asker:
         """Return the present engine's answers to the prompts."""
         from vllm import SamplingParams
 
-        assert self._engine is not None
         greedy = SamplingParams(temperature=0, max_tokens=NEW_TOKENS, logprobs=1, ignore_eos=True)
-        outputs = self._engine.generate(list(PROMPTS), greedy, use_tqdm=False)
+        outputs = self.engine.generate(list(PROMPTS), greedy, use_tqdm=False)
         return [_answer(output.outputs[0]) for output in outputs]
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
         """Return what each worker answers to a control method."""
-        assert self._engine is not None
-        found: list[Any] = self._engine.collective_rpc(method, args=arguments)
+        found: list[Any] = self.engine.collective_rpc(method, args=arguments)
         return found
 
     @property
@@ -88,6 +90,20 @@ class Asker:
         found: XlmOffloader = get_offloader()
         return found
 
+    @property
+    def engine(self) -> LLM:
+        """The present engine."""
+        assert self._engine is not None
+        return self._engine
+
+    def sleep(self) -> None:
+        """Let the engine sleep at level 1; requests under way wait."""
+        self.engine.llm_engine.engine_core.sleep(1, "keep")
+
+    def wake_up(self) -> None:
+        """Wake the engine."""
+        self.engine.llm_engine.engine_core.wake_up()
+
     def stop(self) -> None:
         """End the present engine."""
         self._engine = None
@@ -99,6 +115,34 @@ class Asker:
         self.stop()
         usual = {"enforce_eager": True, "dtype": "bfloat16", "max_model_len": 512, "max_num_seqs": 4}
         self._engine = LLM(model=str(folder), **{**usual, **options})
+
+
+class Request:
+    """One greedy request that is advanced token by token, in the engine that is present at its start."""
+
+    def __init__(self, asker: Asker, new_tokens: int) -> None:
+        from vllm import SamplingParams
+
+        self._engine = asker.engine.llm_engine
+        self._tokens: tuple[int, ...] = ()
+        greedy = SamplingParams(temperature=0, max_tokens=new_tokens, ignore_eos=True)
+        self._engine.add_request("under way", PROMPTS[0], greedy)
+
+    def advance(self, new_tokens: int) -> None:
+        """Compute ``new_tokens`` more tokens."""
+        until = len(self._tokens) + new_tokens
+        while len(self._tokens) < until:
+            self._step()
+
+    def finish(self) -> tuple[int, ...]:
+        """Compute what is left and return all tokens."""
+        while self._engine.has_unfinished_requests():
+            self._step()
+        return self._tokens
+
+    def _step(self) -> None:
+        for output in self._engine.step():
+            self._tokens = tuple(output.outputs[0].token_ids)
 
 
 def _answer(completion: Any) -> Answer:
