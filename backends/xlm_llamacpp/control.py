@@ -12,6 +12,8 @@ from xlm_plugin.errors import EngineError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from xlm_plugin.plan.document import Plan
+
 PROTOCOL = 1
 _ANSWER_LIMIT_BYTES = 1 << 20
 
@@ -34,6 +36,15 @@ class DeviceControl:
     def set_budget(self, budget_bytes: int) -> DeviceStats:
         """Let the device take at most ``budget_bytes``, and return what it then counts."""
         self._ask("set_budget", budget_bytes=budget_bytes)
+        return self.stats()
+
+    def load_plan(self, plan: Plan) -> DeviceStats:
+        """Let the device go on by ``plan`` from its next graph, within its budget, and return what it counts.
+
+        The plan must be of the same model and keep the same caches in host memory; what was loaded for the
+        CPU alone stays there.
+        """
+        self._ask("load_plan", plan=json.loads(plan.to_json()))
         return self.stats()
 
     def pause(self) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from xlm_llamacpp.control import DeviceControl
 from xlm_plugin.errors import EngineError
+from xlm_plugin.plan.document import Plan
+from xlm_plugin.testing import tiny_model, tiny_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +88,15 @@ def test_a_new_budget_is_sent_and_what_the_device_then_counts_comes_back(device:
     device.answer({"xlm": 1, "ok": True, **STATS})
     assert DeviceControl(device.path).set_budget(100).budget_bytes == 100
     assert device.requests[0] == {"xlm": 1, "command": "set_budget", "budget_bytes": 100}
+
+
+def test_a_plan_is_sent_whole(device: Device) -> None:
+    device.answer({"xlm": 1, "ok": True})
+    device.answer({"xlm": 1, "ok": True, **STATS})
+    plan = tiny_plan(tiny_model())
+    assert DeviceControl(device.path).load_plan(plan).budget_bytes == 100
+    assert device.requests[0]["command"] == "load_plan"
+    assert Plan.from_json(json.dumps(device.requests[0]["plan"])) == plan
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "park", "wake"])

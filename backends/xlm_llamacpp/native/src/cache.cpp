@@ -116,11 +116,17 @@ void Cache::drop_all_but(const std::vector<bool>& resident) {
     }
 }
 
+bool Cache::expects_any() const {
+    return std::find(lingering_.begin(), lingering_.end(), true) != lingering_.end();
+}
+
 std::vector<ShardNeeds> Cache::needs() const {
     std::vector<ShardNeeds> needs;
     for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {
         const std::size_t bytes = store_.shard(shard).bytes;
-        needs.push_back({bytes, bytes > 0 && plan_.pinned_somewhere(shard), plan_.streamed_somewhere(shard)});
+        const bool lingers = !lingering_.empty() && lingering_[shard];
+        needs.push_back({bytes, bytes > 0 && plan_.pinned_somewhere(shard),
+                         plan_.streamed_somewhere(shard) || (lingers && !plan_.pinned_somewhere(shard))});
     }
     return needs;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "copy_stream.hpp"
@@ -29,6 +30,10 @@ class Cache {
 
     // Frees residents, as far as they go, until the ledger has room for `bytes` more.
     void make_room(std::size_t bytes);
+
+    // Shards that may come to the device although the plan runs them on the CPU: slots must hold them.
+    void expect(std::vector<bool> lingering) { lingering_ = std::move(lingering); }
+    bool expects_any() const;
 
     // Frees everything; the host keeps the clean copy.
     void drop_all();
@@ -62,6 +67,7 @@ class Cache {
     Ring ring_;
     ExpertCache experts_;
     std::size_t cells_ = 0;
+    std::vector<bool> lingering_;
     Executor executor_;
 };
 

@@ -22,11 +22,10 @@ Json stats(Device& device) {
         ledger_bytes[kUseNames[use]] = device.ledger().bytes(static_cast<Use>(use));
     }
     Json steps = Json::object();
-    for (std::size_t tier = 0; tier < stats.steps.size(); ++tier) {
-        steps[std::to_string(device.plan().tiers()[tier].new_tokens)] = stats.steps[tier];
-    }
+    for (const auto& [new_tokens, count] : stats.steps) steps[std::to_string(new_tokens)] = count;
     return {{"pid", getpid()},
-            {"plan_model", device.plan().model_name()},
+            {"plan_model", stats.model_name},
+            {"plan_is_waiting", stats.plan_is_waiting},
             {"state", name(device.state())},
             {"budget_bytes", device.ledger().budget_bytes()},
             {"ledger_bytes", ledger_bytes},
@@ -62,6 +61,10 @@ Json run(Device& device, const Json& request) {
     if (command == "resume" || command == "wake") return set_state(device, State::running);
     if (command == "set_budget") {
         device.set_budget(request.at("budget_bytes").get<std::size_t>());
+        return stats(device);
+    }
+    if (command == "load_plan") {
+        device.load_plan(Plan::parse(request.at("plan").dump()));
         return stats(device);
     }
     throw Error("command '" + command + "' is not known");

@@ -6,6 +6,7 @@
 
 #include "errors.hpp"
 #include "interface.hpp"
+#include "plan_swap.hpp"
 #include "sizes.hpp"
 
 namespace xlm {
@@ -32,18 +33,23 @@ std::int64_t attending_tokens(const ggml_tensor* op) {
     return rows->ne[1] * rows->ne[3];
 }
 
+void require_enough(std::size_t budget_bytes, std::size_t least_bytes) {
+    if (budget_bytes >= least_bytes) return;
+    throw Error("a budget of " + mib(budget_bytes) + " is too small; the least that works is " +
+                enough_mib(least_bytes));
+}
+
 }  // namespace
 
 Device::Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
                std::optional<std::string> corrupt_tensor)
-    : plan_(std::move(plan)),
-      inner_(inner),
+    : inner_(inner),
       description_(std::string("xlm over ") + ggml_backend_dev_name(inner) + " (" +
                    ggml_backend_dev_description(inner) + ")"),
       free_at_start_(free_bytes(inner)),
       corrupt_tensor_(std::move(corrupt_tensor)),
-      ledger_(plan_.budget_bytes()),
-      store_(plan_, ggml_backend_dev_buffer_type(inner)),
+      ledger_(plan.budget_bytes()),
+      loaded_(std::make_unique<LoadedPlan>(std::move(plan), ggml_backend_dev_buffer_type(inner))),
       device_{device_interface(), registry, this},
       buffer_type_{device_type_interface(), &device_, this},
       host_type_{host_type_interface(), &device_, this},
@@ -51,25 +57,26 @@ Device::Device(Plan plan, ggml_backend_dev_t inner, ggml_backend_reg_t registry,
 
 ggml_backend_buffer_type_t Device::kv_type(int layer) {
     asked_for_kv_ = true;
-    return plan_.keeps_kv_on_host(layer) ? &host_kv_type_ : &buffer_type_;
+    return loaded_->plan.keeps_kv_on_host(layer) ? &host_kv_type_ : &buffer_type_;
 }
 
 void Device::hold(ggml_tensor* tensor) {
     const std::lock_guard lock(mutex_);
     const std::string name = ggml_get_name(tensor);
-    if (cache_ && base_weight(name) != name)
+    if (loaded_->cache && base_weight(name) != name)
         throw Error("the adapter's tensor '" + name + "' comes too late; load adapters before a context");
-    store_.add(tensor);
+    loaded_->store.add(tensor);
 }
 
 void Device::release(const ggml_tensor* tensor) {
     const std::lock_guard lock(mutex_);
-    store_.remove(tensor);
+    loaded_->store.remove(tensor);
+    if (next_) next_->store.remove(tensor);
 }
 
 std::optional<std::size_t> Device::planned_shard(const ggml_tensor* op) const {
     if (op->op != GGML_OP_MUL_MAT && op->op != GGML_OP_MUL_MAT_ID) return std::nullopt;
-    return plan_.shard_of(ggml_get_name(root_of(op->src[0])));
+    return loaded_->plan.shard_of(ggml_get_name(root_of(op->src[0])));
 }
 
 bool Device::reads_host_kv(const ggml_tensor* op) const {
@@ -81,21 +88,22 @@ bool Device::reads_host_kv(const ggml_tensor* op) const {
 }
 
 bool Device::supports(const ggml_tensor* op) const {
-    if (plan_.keeps_any_kv_on_host() && reads_host_kv(op)) {
+    if (loaded_->plan.keeps_any_kv_on_host() && reads_host_kv(op)) {
         // The engine copies what such an operation reads; all others it runs where the cache lies.
         const bool attends = op->op == GGML_OP_FLASH_ATTN_EXT || op->op == GGML_OP_MUL_MAT;
-        if (!attends || attending_tokens(op) < plan_.host_kv_device_tokens()) return false;
+        if (!attends || attending_tokens(op) < loaded_->plan.host_kv_device_tokens()) return false;
     }
     const ggml_tensor* weight = op->src[0] != nullptr ? root_of(op->src[0]) : nullptr;
     ggml_backend_buffer_t buffer = weight != nullptr ? weight->buffer : nullptr;
     // The loader asks where a weight may live with a buffer of no bytes.
     const bool is_question = buffer != nullptr && ggml_backend_buffer_get_size(buffer) == 0;
     const auto shard = planned_shard(op);
+    if (!is_question) divided_ = true;
     if (is_question && buffer->buft == &host_type_) {
-        if (!shard || plan_.on_cpu_everywhere(*shard)) return false;
+        if (!shard || loaded_->plan.on_cpu_everywhere(*shard)) return false;
     } else if (is_question && buffer->buft == &buffer_type_) {
         if (shard) return false;
-    } else if (shard && plan_.placement(*shard, new_tokens(op)) == Placement::cpu) {
+    } else if (shard && loaded_->plan.placement(*shard, new_tokens(op)) == Placement::cpu) {
         return false;
     }
     return ggml_backend_dev_supports_op(inner_, op);
@@ -103,7 +111,7 @@ bool Device::supports(const ggml_tensor* op) const {
 
 ggml_backend_buffer_t Device::allocate(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (!streams_.empty() && plan_.keeps_any_kv_on_host() && !asked_for_kv_) {
+    if (!streams_.empty() && loaded_->plan.keeps_any_kv_on_host() && !asked_for_kv_) {
         report(
             "the plan keeps KV caches in host memory, but this engine lacks xlm's patch for that; build it "
             "with 'xlm engine build', or plan with host layers");
@@ -111,9 +119,9 @@ ggml_backend_buffer_t Device::allocate(std::size_t bytes) {
     }
     const Use use = streams_.empty() ? Use::weights : Use::kv_and_compute;
     ledger_.reconcile(device_bytes());
-    if (cache_) {
+    if (loaded_->cache) {
         synchronize();
-        cache_->make_room(bytes);
+        loaded_->cache->make_room(bytes);
         settled_ = false;
     }
     if (!ledger_.hand_out(use, bytes)) {
@@ -132,21 +140,32 @@ ggml_backend_buffer_t Device::allocate(std::size_t bytes) {
 void Device::opened(ggml_backend_t inner) {
     const std::lock_guard lock(mutex_);
     streams_.push_back(inner);
-    if (!cache_) cache_ = std::make_unique<Cache>(plan_, store_, inner_, &host_type_, ledger_);
+    if (!loaded_->cache) loaded_->cache = make_cache(*loaded_);
 }
 
 void Device::closed(ggml_backend_t inner) {
     const std::lock_guard lock(mutex_);
     streams_.erase(std::remove(streams_.begin(), streams_.end(), inner), streams_.end());
     // The engine frees its weights after its last stream.
-    if (streams_.empty()) cache_.reset();
+    if (!streams_.empty()) return;
+    next_.reset();
+    loaded_->cache.reset();
+}
+
+std::unique_ptr<Cache> Device::make_cache(LoadedPlan& loaded) {
+    return std::make_unique<Cache>(loaded.plan, loaded.store, inner_, &host_type_, ledger_);
 }
 
 ggml_status Device::compute(ggml_backend_t inner, ggml_cgraph* graph) try {
     gate_.wait_until_running();
     const std::lock_guard lock(mutex_);
+    if (next_) swap_plan();
+    if (divided_ && loaded_->cache->expects_any()) {
+        loaded_->cache->expect({});
+        settled_ = false;
+    }
     if (!settled_) settle();
-    const ggml_status status = cache_->executor().run(inner, graph);
+    const ggml_status status = loaded_->cache->executor().run(inner, graph);
     if (!settled_) settle();
     return status;
 } catch (const Error& error) {
@@ -157,18 +176,18 @@ ggml_status Device::compute(ggml_backend_t inner, ggml_cgraph* graph) try {
 void Device::settle() {
     synchronize();
     if (gate_.state() == State::parked) {
-        cache_->drop_all();
+        loaded_->cache->drop_all();
         say_own_memory();
         return;
     }
     if (corrupt_tensor_) {
         // A name that is not held fails every graph: llama-server tries one before the first request.
-        store_.corrupt(*corrupt_tensor_);
+        loaded_->store.corrupt(*corrupt_tensor_);
         corrupt_tensor_.reset();
     }
     ledger_.reconcile(device_bytes());
-    const std::size_t pinned_bytes = cache_->pinned_bytes();
-    settled_ = cache_->settle(filled_once_ ? pinned_bytes / kRefillPieces : pinned_bytes);
+    const std::size_t pinned_bytes = loaded_->cache->pinned_bytes();
+    settled_ = loaded_->cache->settle(filled_once_ ? pinned_bytes / kRefillPieces : pinned_bytes);
     filled_once_ = true;
     if (settled_) say_own_memory();
 }
@@ -185,7 +204,7 @@ void Device::say_own_memory() {
 void Device::settle_if_idle() {
     settled_ = false;
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (lock && cache_ && filled_once_) settle();
+    if (lock && loaded_->cache && filled_once_) settle();
 }
 
 void Device::set_state(State state) {
@@ -196,29 +215,56 @@ void Device::set_state(State state) {
 void Device::set_budget(std::size_t budget_bytes) {
     {
         const std::lock_guard lock(mutex_);
-        const std::size_t handed_out = ledger_.bytes(Use::weights) + ledger_.bytes(Use::kv_and_compute);
-        const std::size_t least = handed_out + (cache_ ? cache_->least_bytes() : 0);
-        if (budget_bytes < least) {
-            throw Error("a budget of " + mib(budget_bytes) + " is too small; the least that works is " +
-                        enough_mib(least));
-        }
+        require_enough(budget_bytes, handed_out() + (loaded_->cache ? loaded_->cache->least_bytes() : 0));
         ledger_.set_budget(budget_bytes);
     }
     settle_if_idle();
 }
 
+void Device::load_plan(Plan plan) {
+    const std::lock_guard lock(mutex_);
+    if (!loaded_->cache) throw Error("the engine is still loading its model");
+    const WeightStore& store = loaded_->store;
+    require_swappable(loaded_->plan, plan,
+                      [&store](const std::string& tensor) { return store.holds(tensor); });
+    auto next = std::make_unique<LoadedPlan>(std::move(plan), *loaded_);
+    next->cache = make_cache(*next);
+    next->cache->expect(lingering_shards(loaded_->plan, next->plan));
+    require_enough(next->plan.budget_bytes(), handed_out() + next->cache->least_bytes());
+    next_ = std::move(next);
+}
+
+void Device::swap_plan() {
+    synchronize();
+    loaded_ = std::move(next_);
+    loaded_->store.take_over();
+    ledger_.set_budget(loaded_->plan.budget_bytes());
+    divided_ = false;
+    settled_ = false;
+}
+
 Stats Device::stats() {
     const std::lock_guard lock(mutex_);
-    Stats stats{device_bytes(), 0, 0, {}, {}, {}, std::vector<std::size_t>(plan_.tiers().size(), 0)};
-    if (!cache_) return stats;
+    Stats stats;
+    stats.model_name = loaded_->plan.model_name();
+    stats.device_bytes = device_bytes();
+    stats.plan_is_waiting = next_ != nullptr;
+    for (const Tier& tier : loaded_->plan.tiers()) stats.steps[tier.new_tokens] = 0;
+    if (!loaded_->cache) return stats;
     ledger_.reconcile(stats.device_bytes);
-    stats.resident_shards = cache_->residents().count();
-    stats.demoted_shards = cache_->missing();
-    stats.copies = cache_->copy_stats();
-    stats.ring = cache_->ring().stats();
-    stats.experts = cache_->experts().stats();
-    stats.steps = cache_->executor().steps();
+    stats.resident_shards = loaded_->cache->residents().count();
+    stats.demoted_shards = loaded_->cache->missing();
+    stats.copies = loaded_->cache->copy_stats();
+    stats.ring = loaded_->cache->ring().stats();
+    stats.experts = loaded_->cache->experts().stats();
+    const std::vector<std::size_t>& steps = loaded_->cache->executor().steps();
+    for (std::size_t tier = 0; tier < steps.size(); ++tier)
+        stats.steps[loaded_->plan.tiers()[tier].new_tokens] = steps[tier];
     return stats;
+}
+
+std::size_t Device::handed_out() const {
+    return ledger_.bytes(Use::weights) + ledger_.bytes(Use::kv_and_compute);
 }
 
 std::size_t Device::device_bytes() const {

@@ -3,29 +3,30 @@
 
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cache.hpp"
 #include "gate.hpp"
 #include "ggml-backend-impl.h"
 #include "ledger.hpp"
-#include "plan.hpp"
-#include "weights.hpp"
+#include "loaded_plan.hpp"
 
 namespace xlm {
 
 struct Stats {
-    std::size_t device_bytes;
-    std::size_t resident_shards;
-    std::size_t demoted_shards;
+    std::string model_name;
+    std::size_t device_bytes = 0;
+    std::size_t resident_shards = 0;
+    std::size_t demoted_shards = 0;
+    bool plan_is_waiting = false;  // one was loaded, and no graph has come since
     CopyStats copies;
     RingStats ring;
     ExpertStats experts;
-    std::vector<std::size_t> steps;  // by tier index
+    std::map<std::int64_t, std::size_t> steps;  // by the tier's new tokens
 };
 
 class Device {
@@ -43,7 +44,6 @@ class Device {
     // Where this layer's KV cache lies. Engines with our patch ask.
     ggml_backend_buffer_type_t kv_type(int layer);
     const char* description() const { return description_.c_str(); }
-    const Plan& plan() const { return plan_; }
     const Ledger& ledger() const { return ledger_; }
 
     // Takes a tensor that the engine has placed in host weight memory, and lets it go. Throws Error like
@@ -68,6 +68,10 @@ class Device {
     void set_state(State state);
     // Throws Error that says the least budget when budget_bytes is below it.
     void set_budget(std::size_t budget_bytes);
+    // Throws Error with the reason why the plan cannot take the place of the one in force, and what budget
+    // would do where its own is too small. Takes effect at the next graph, on what the engine then divides
+    // anew; its counters begin at 0.
+    void load_plan(Plan plan);
     State state() const { return gate_.state(); }
     Stats stats();
 
@@ -75,24 +79,29 @@ class Device {
     std::optional<std::size_t> planned_shard(const ggml_tensor* op) const;
     bool reads_host_kv(const ggml_tensor* op) const;
     std::size_t device_bytes() const;
+    std::unique_ptr<Cache> make_cache(LoadedPlan& loaded);
+    std::size_t handed_out() const;
+    void swap_plan();
     void settle();
     void settle_if_idle();
     // In llama.cpp's words: Ollama counts a running engine's memory by such lines of its log.
     void say_own_memory();
     void synchronize();
 
-    const Plan plan_;
     ggml_backend_dev_t inner_;
     std::string description_;
     std::size_t free_at_start_;
     std::optional<std::string> corrupt_tensor_;
     Ledger ledger_;
-    WeightStore store_;
     Gate gate_;
     // Guards everything below; held while a graph is launched.
     std::mutex mutex_;
     std::vector<ggml_backend_t> streams_;
-    std::unique_ptr<Cache> cache_;
+    // Replaced between two graphs, on the engine's own thread.
+    std::unique_ptr<LoadedPlan> loaded_;
+    std::unique_ptr<LoadedPlan> next_;
+    // The engine has divided a graph by the plan in force.
+    mutable std::atomic<bool> divided_{true};
     std::atomic<bool> settled_{false};
     bool filled_once_ = false;
     std::atomic<bool> asked_for_kv_{false};

@@ -119,12 +119,13 @@ class Executor::Run {
         launch_until(read.node);
         Ring& ring = executor_.ring_;
         const std::vector<std::size_t>& order = order_of(read.tier);
+        // A shard that has just moved to the CPU comes out of turn.
         const std::size_t position = executor_.position_of(shard, order);
         const std::size_t slot = ring.place(shard, position % ring.slots());
         release_done(read.node, slot);
         const ShardCopy& copy = ring.acquire(shard, slot, compute_);
         held_[shard] = &copy;
-        for (std::size_t ahead = 1; ahead < ring.slots(); ++ahead) {
+        for (std::size_t ahead = 1; !order.empty() && ahead < ring.slots(); ++ahead) {
             const std::size_t next = (position + ahead) % order.size();
             ring.prefetch(order[next], next % ring.slots());
         }
@@ -220,7 +221,7 @@ bool Executor::streams(std::size_t shard, std::size_t tier) const {
 
 std::size_t Executor::position_of(std::size_t shard, const std::vector<std::size_t>& order) const {
     const auto found = std::find(order.begin(), order.end(), shard);
-    if (found == order.end() || !ring_.is_open()) {
+    if (!ring_.holds(store_.shard(shard).bytes)) {
         throw Error("shard '" + plan_.shards()[shard].name +
                     "' came to the device, and no slot is ready for it");
     }

@@ -56,6 +56,7 @@ Plan Plan::parse(const std::string& text) try {
 
     Plan plan;
     plan.model_name_ = json.at("model").at("name").get<std::string>();
+    plan.fingerprint_ = json.at("model").value("fingerprint", std::string());
     plan.budget_bytes_ = parse_size(json, "budget_bytes");
     plan.slots_ = parse_size(json.at("staging"), "slots");
     if (const auto cache = json.find("expert_cache"); cache != json.end() && !cache->is_null()) {

@@ -35,11 +35,14 @@ class Plan {
     static Plan parse(const std::string& json);
     static Plan read(const std::string& path);
 
+    // Covers the model's architecture and tensor table.
+    const std::string& fingerprint() const { return fingerprint_; }
     const std::string& model_name() const { return model_name_; }
     std::size_t budget_bytes() const { return budget_bytes_; }
     std::size_t slots() const { return slots_; }
     // Whether this layer's KV cache lies in host memory, although its device is not the CPU.
     bool keeps_kv_on_host(int layer) const { return host_kv_layers_.count(layer) > 0; }
+    const std::unordered_set<int>& host_kv_layers() const { return host_kv_layers_; }
     bool keeps_any_kv_on_host() const { return !host_kv_layers_.empty(); }
     // Steps of as many new tokens attend on the device, to a copy of such a cache.
     std::int64_t host_kv_device_tokens() const { return host_kv_device_tokens_; }
@@ -66,6 +69,7 @@ class Plan {
     bool any_tier(std::size_t shard, Placement placement) const;
 
     std::string model_name_;
+    std::string fingerprint_;
     std::size_t budget_bytes_ = 0;
     std::size_t slots_ = 0;
     std::size_t cached_experts_ = 0;

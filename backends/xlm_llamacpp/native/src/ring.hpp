@@ -29,7 +29,7 @@ class Ring {
     // Makes every slot slot_bytes large (0: frees the ring). False, with the ring freed, when the budget or
     // the device has no room.
     bool open(std::size_t slot_bytes);
-    bool is_open() const { return slot_bytes_ > 0; }
+    bool holds(std::size_t bytes) const { return slot_bytes_ > 0 && bytes <= slot_bytes_; }
 
     // The slot that holds the shard, or else `slot`.
     std::size_t place(std::size_t shard, std::size_t slot) const { return slot_of(shard).value_or(slot); }

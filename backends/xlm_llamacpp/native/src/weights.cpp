@@ -31,7 +31,21 @@ ggml_tensor bytes_behind(const ggml_tensor& tensor, std::size_t bytes) {
 WeightStore::WeightStore(const Plan& plan, ggml_backend_buffer_type_t device_type)
     : plan_(plan), device_type_(device_type), shards_(plan.shards().size()) {}
 
+WeightStore::WeightStore(const Plan& plan, const WeightStore& other) : WeightStore(plan, other.device_type_) {
+    for (const ShardWeights& shard : other.shards_) {
+        for (const Weight* weight : shard.weights) enter(weight->host);
+    }
+}
+
+void WeightStore::take_over() {
+    for (const auto& [name, weight] : weights_) weight->host->extra = weight.get();
+}
+
 void WeightStore::add(ggml_tensor* tensor) {
+    tensor->extra = enter(tensor);
+}
+
+Weight* WeightStore::enter(ggml_tensor* tensor) {
     const std::string name = ggml_get_name(tensor);
     const auto index = plan_.shard_of(name);
     if (!index) throw Error("tensor '" + name + "' is not in the plan");
@@ -44,7 +58,7 @@ void WeightStore::add(ggml_tensor* tensor) {
     const std::size_t size = ggml_backend_buft_get_alloc_size(device_type_, tensor);
     shard.bytes += round_up(size, ggml_backend_buft_get_alignment(device_type_));
     shard.weights.push_back(place->second.get());
-    tensor->extra = place->second.get();
+    return place->second.get();
 }
 
 void WeightStore::remove(const ggml_tensor* tensor) {

@@ -32,6 +32,11 @@ class WeightStore {
     // device_type: where the copies of these weights will lie, for its alignment and padding.
     WeightStore(const Plan& plan, ggml_backend_buffer_type_t device_type);
 
+    // Groups by `plan` what `other` holds. Tensors know only the other store until take_over. Throws Error
+    // like add.
+    WeightStore(const Plan& plan, const WeightStore& other);
+    void take_over();
+
     // Takes a tensor that the engine has placed in host weight memory. Throws Error for one that the plan
     // does not name or that is already there (a second model in the same process).
     void add(ggml_tensor* tensor);
@@ -40,12 +45,15 @@ class WeightStore {
     // The weight that `tensor` is, or is a view of; null for all other tensors.
     static Weight* find(const ggml_tensor* tensor, ggml_backend_buffer_type_t host_type);
 
+    bool holds(const std::string& tensor) const { return weights_.count(tensor) > 0; }
     const ShardWeights& shard(std::size_t index) const { return shards_[index]; }
 
     // Flips bits in the host copy of one tensor: the control that streaming is real.
     void corrupt(const std::string& tensor);
 
   private:
+    Weight* enter(ggml_tensor* tensor);
+
     const Plan& plan_;
     ggml_backend_buffer_type_t device_type_;
     std::vector<ShardWeights> shards_;
