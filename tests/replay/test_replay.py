@@ -52,9 +52,12 @@ def test_budgets_rank_as_they_were_measured(name: str) -> None:
         assert kendall_tau([cell for cell in cells if cell.model == name]) >= 0.95
 
 
-def test_the_time_to_the_first_token_is_right_in_size() -> None:
-    """No constant of it was fitted but the device's arithmetic, to one cell: the median error is 22 %."""
-    assert median_error(FIRST_TOKEN) <= 0.23
+@pytest.mark.parametrize("name", ["nemo8b", "qwen3-235b-a22b"])
+def test_the_time_to_the_first_token_up_to_16k_is_within_10_percent_in_the_median(name: str) -> None:
+    """By three constants beyond those of decode: arithmetic, that of experts, and what copies cost it."""
+    assert len(FIRST_TOKEN) == 42
+    assert median_error(FIRST_TOKEN) <= 0.06
+    assert median_error(cell for cell in FIRST_TOKEN if cell.model == name) <= 0.06
 
 
 @pytest.mark.parametrize("name", ["p2-rtx5000ada", "p2-rtxa6000"])

@@ -23,6 +23,8 @@ Quantity = Literal[
     "device_peak_gb_per_s",
     "device_tflops",
     "device_peak_tflops",
+    "device_experts_tflops",
+    "device_copy_share",
     "host_gb_per_s",
     "host_peak_gb_per_s",
     "host_experts_gb_per_s",
@@ -98,6 +100,8 @@ class MachineDescriptor:
             host_flops_per_s=fallback.host_flops_per_s,
             crossing_seconds=self._scaled("crossing_us", 1e-6, fallback.crossing_seconds),
             layer_seconds=self._scaled("layer_us", 1e-6, fallback.layer_seconds),
+            device_copy_share=self._scaled("device_copy_share", 1.0, fallback.device_copy_share),
+            device_experts_flops_per_s=self._scaled("device_experts_tflops", 1e12, 0.0) or None,
         )
 
     def _rate(

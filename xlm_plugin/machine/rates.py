@@ -35,6 +35,7 @@ class Rates:
     ``crossing_seconds`` is the fixed cost of handing the activations from device to host or back,
     ``layer_seconds`` what launching a layer costs the device. ``device_copy_share`` and
     ``host_copy_share`` are the shares of their speed that device and host keep while a copy runs.
+    ``device_experts_flops_per_s`` is how fast the device computes routed experts, where that is known apart.
     """
 
     link_bytes_per_s: float
@@ -48,6 +49,7 @@ class Rates:
     layer_seconds: float = 0.0
     device_copy_share: float = 1.0
     host_copy_share: float = 1.0
+    device_experts_flops_per_s: float | None = None
 
 
 def described_rates(host: Host, device: Device) -> Rates:

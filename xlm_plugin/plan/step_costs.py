@@ -105,12 +105,14 @@ class CostModel:
         host_bytes_per_s = np.where(
             traits.experts > 0, rates.host_experts_bytes_per_s, rates.host_bytes_per_s
         )
+        experts_flops_per_s = rates.device_experts_flops_per_s or rates.device_flops_per_s
+        device_flops_per_s = np.where(traits.experts > 0, experts_flops_per_s, rates.device_flops_per_s)
         cache_bytes, cache_flops = self._attention(load)
         on_host, cached_there = self._on_host
         copied = cached_there & ~on_host & (load.new_tokens >= HOST_KV_DEVICE_TOKENS)
         cache_copy_bytes = np.where(copied, cache_bytes, 0.0)
         return StepCosts(
-            device=np.maximum(read / rates.device_bytes_per_s, flops / rates.device_flops_per_s)
+            device=np.maximum(read / rates.device_bytes_per_s, flops / device_flops_per_s)
             + rates.layer_seconds * traits.layer_share,
             host=np.maximum(read / host_bytes_per_s, flops / rates.host_flops_per_s),
             device_cache=np.maximum(
