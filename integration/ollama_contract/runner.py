@@ -88,6 +88,14 @@ class Runner:
         failures = self.log.failures or self.log.lines or ["no line"]
         raise LoadError(failures[-1])
 
+    def wait_for_line(self, words: str) -> None:
+        """Return when a line of the log has these words. Raises LoadError when none comes for too long."""
+        since = time.monotonic()
+        while not any(words in line for line in self.log.lines):
+            if time.monotonic() - since > _STALL_SECONDS:
+                raise LoadError(f"no line says '{words}'")
+            time.sleep(_POLL_SECONDS)
+
     def complete(self, prompt: str, new_tokens: int) -> Completion:
         """Return the greedy continuation of ``prompt``."""
         from xlm_llamacpp.completion import complete

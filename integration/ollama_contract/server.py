@@ -29,6 +29,8 @@ class OllamaModel:
     num_thread: int | None = 2
     main_gpu: int | None = None
     num_parallel: int = 1
+    # What a later Ollama may give beside all that.
+    later: tuple[str, ...] = ()
 
 
 @dataclass
@@ -101,4 +103,4 @@ def start_arguments(model: OllamaModel, port: int, device: FoundDevice | None) -
         arguments += ["-t", str(model.num_thread)]
     if model.main_gpu is not None:
         arguments += ["--split-mode", "none", "--main-gpu", str(model.main_gpu)]
-    return arguments
+    return [*arguments, *model.later]
