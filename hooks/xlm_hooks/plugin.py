@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xlm_plugin.model.graph import ModelGraph
     from xlm_plugin.plan.document import Plan, PlannedContext
     from xlm_plugin.plan.strategy import Objective, Strategy
+    from xlm_plugin.schedule.job import SwitchCost
 
 
 @hookimpl
@@ -55,3 +56,11 @@ def xlm_describe_machine() -> Machine:
     from xlm_hooks.profiler.describe import describe_machine
 
     return describe_machine()
+
+
+@hookimpl
+def xlm_switch_cost(model: ModelGraph, profile: Profile) -> SwitchCost:
+    """Return what the weights and the link make of it."""
+    from xlm_hooks.preemption.cost import switch_cost
+
+    return switch_cost(model, profile)

@@ -27,5 +27,7 @@ def test_the_figures_of_the_planner_are_printed(monkeypatch: pytest.MonkeyPatch)
     assert figures["replay.kendall_tau"] >= 0.95
     assert figures["ladder.within_one"] >= 0.9
     assert figures["regret.max"] <= 0.01
+    assert figures["replay.first_token_median_error"] < 0.1
+    assert figures["preemption.max_error_seconds"] <= 0.2
     assert figures["plan_seconds"] > 0
     assert "ladder.within_one" in table.stdout

@@ -27,6 +27,7 @@ def command(as_json: bool) -> None:
         "ladder.within_one": report.within_one,
         "regret.max": report.max_regret,
         "plan_seconds": report.plan_seconds,
+        "preemption.max_error_seconds": report.preemption_max_error_seconds,
     }
     if as_json:
         print_json(figures)

@@ -10,6 +10,7 @@ from xlm_hooks.planner.best import Planner
 from xlm_hooks.planner.strategies import BUILT_IN
 from xlm_hooks.replay.ladder import share_within_one
 from xlm_hooks.replay.models import qwen3_235b
+from xlm_hooks.replay.preemption import largest_error_seconds
 from xlm_hooks.replay.published import PIPELINED_TOKENS_PER_S
 from xlm_hooks.replay.regret import random_cases
 from xlm_hooks.replay.speeds import (
@@ -40,6 +41,7 @@ class PlannerReport:
     within_one: float
     max_regret: float
     plan_seconds: float
+    preemption_max_error_seconds: float
 
 
 def planner_report(published: Profile, rates: Rates) -> PlannerReport:
@@ -57,6 +59,7 @@ def planner_report(published: Profile, rates: Rates) -> PlannerReport:
         within_one=share_within_one(),
         max_regret=max(case.regret() for count, most in REGRET_CASES for case in random_cases(count, most)),
         plan_seconds=_plan_seconds(published),
+        preemption_max_error_seconds=largest_error_seconds(),
     )
 
 
