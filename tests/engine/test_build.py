@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from xlm_llamacpp.engine import InstalledEngine, ensure_engine, find_engine
+from xlm_llamacpp.engine import InstalledEngine, ensure_device, ensure_engine, find_engine
 from xlm_plugin.errors import EngineError, UsageError
 
 from .fakes import FakeTool, Recorder
@@ -35,6 +35,26 @@ def test_a_new_engine_is_fetched_built_and_joined_by_our_device(
     assert engine.server.is_file()
     assert engine.library.is_file()
     assert built_targets(cmake) == ["llama-server llama-bench ggml-cpu", "ggml-xlm"]
+
+
+def test_a_device_for_others_engines_is_built_without_an_engine(
+    cmake: FakeTool, cache: Path, progress: Recorder
+) -> None:
+    library = ensure_device(progress=progress)
+    assert library.is_file()
+    assert progress.steps == ["Fetching llama.cpp b10488", "Building the xlm device"]
+    assert built_targets(cmake) == ["ggml-xlm"]
+    assert not list((cache / "engines").glob("*/src"))
+    assert find_engine() is None
+    assert ensure_device(progress=progress) == library
+    assert built_targets(cmake) == ["ggml-xlm"]
+
+
+def test_an_engines_own_device_serves_others_too(cmake: FakeTool) -> None:
+    engine = ensure_engine()
+    calls = cmake.calls()
+    assert ensure_device() == engine.library
+    assert cmake.calls() == calls
 
 
 def test_the_steps_and_their_progress_are_shown(progress: Recorder) -> None:

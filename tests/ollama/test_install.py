@@ -59,7 +59,7 @@ def xlm(invoke: Run, library: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         def __init__(self) -> None:
             self.library = library
 
-    monkeypatch.setattr(engine, "ensure_engine", lambda version: version and Built())
+    monkeypatch.setattr(engine, "ensure_device", lambda version: version and library)
     monkeypatch.setattr(engine, "find_engine", lambda version: version and Built())
     return lambda *arguments: invoke("ollama", *arguments, plugins=(plugin,))
 

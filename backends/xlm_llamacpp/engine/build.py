@@ -53,22 +53,50 @@ def ensure_engine(
             return installed(recipe) or _build(recipe, shown)
 
 
+def ensure_device(version: str | None = None, progress: Progress | None = None) -> Path:
+    """Return our device for engines of ``version`` that others have built, building it where it is missing.
+
+    llama.cpp itself is not built for it, and its source does not stay. Shows and raises what
+    ``ensure_engine`` does.
+    """
+    if engine := find_engine(version):
+        return engine.library
+    recipe = recipe_for(version, "cpu")
+    root = store.engine_root(f"{recipe.release.version}-device")
+    library = store.library(root, recipe.device)
+    if library.is_file():
+        return library
+    with terminal_progress() if progress is None else nullcontext(progress) as shown:
+        waiting = partial(shown.note, "Another build is running; waiting for it ...")
+        with store.cache_errors(), store.build_lock(waiting):
+            if not library.is_file():
+                _run(recipe, root, shown, device_only=True)
+                store.remove(root / store.SOURCE)
+    return library
+
+
 def _variant_in_use(version: str | None) -> Variant:
     roots = ((variant, store.engine_root(recipe_for(version, variant).name)) for variant in VARIANTS)
     return next((variant for variant, root in roots if store.read_state(root).build), default_variant())
 
 
 def _build(recipe: Recipe, progress: Progress) -> InstalledEngine:
-    toolchain = find_toolchain(recipe.variant, patching=bool(recipe.patches), cache=cache_root())
     root = store.engine_root(recipe.name)
+    _run(recipe, root, progress)
+    engine = installed(recipe)
+    if engine is None:
+        raise EngineError(
+            f"The build of {recipe.name} ended without its files.", f"The log: {root / store.LOG}."
+        )
+    return engine
+
+
+def _run(recipe: Recipe, root: Path, progress: Progress, *, device_only: bool = False) -> None:
+    toolchain = find_toolchain(recipe.variant, patching=bool(recipe.patches), cache=cache_root())
     root.mkdir(parents=True, exist_ok=True)
     with (root / store.LOG).open("w", encoding="utf-8") as stream:
         log = BuildLog(root / store.LOG, stream)
-        _Steps(recipe, root, toolchain, log, progress).run()
-    engine = installed(recipe)
-    if engine is None:
-        raise EngineError(f"The build of {recipe.name} ended without its files.", f"The log: {log.path}.")
-    return engine
+        _Steps(recipe, root, toolchain, log, progress).run(device_only=device_only)
 
 
 class _Steps:
@@ -87,13 +115,13 @@ class _Steps:
         self._native = root / store.NATIVE_BUILD
         self._largest_total = 0
 
-    def run(self) -> None:
+    def run(self, *, device_only: bool = False) -> None:
         done, state = self._recipe.done, store.read_state(self._root)
         if state.source != done.source or not self._source.is_dir():
             self._unpack()
             state = store.EngineState(source=done.source)
             store.write_state(self._root, state)
-        if state.build != done.build or not store.server(self._root).is_file():
+        if not device_only and (state.build != done.build or not store.server(self._root).is_file()):
             self._build_engine()
             state = replace(state, build=done.build)
             store.write_state(self._root, state)

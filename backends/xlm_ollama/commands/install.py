@@ -11,6 +11,7 @@ from xlm_ollama.install import LIBRARY, Installation, state_of
 from xlm_ollama.install import uninstall as remove
 from xlm_ollama.layout import check_system, find_layout
 from xlm_ollama.support import supported_release
+from xlm_plugin.cache import cache_root
 from xlm_plugin.cli._output import out
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def install(prefix: Path | None, dry_run: bool, docker: bool) -> None:
 
     Nothing of Ollama's is changed. Models run as before until 'xlm ollama enable'.
     """
-    from xlm_llamacpp.engine import ensure_engine
+    from xlm_llamacpp.engine import ensure_device
 
     check_system()
     if docker:
@@ -47,7 +48,7 @@ def install(prefix: Path | None, dry_run: bool, docker: bool) -> None:
     if dry_run:
         _dry_install(layout, release)
         return
-    Installation.of(layout, ensure_engine(release.version).library, release).write()
+    Installation.of(layout, ensure_device(release.version), release).write()
     click.echo(f"The device is in {layout.folder}. Restart Ollama: {_RESTART}.", err=True)
     click.echo("Next: xlm ollama enable MODEL --vram 6GiB. Undo: xlm ollama uninstall.", err=True)
 
@@ -104,13 +105,13 @@ _RESTART = "sudo systemctl restart ollama, or end 'ollama serve' and start it ag
 
 
 def _for_docker() -> None:
-    from xlm_llamacpp.engine import ensure_engine
+    from xlm_llamacpp.engine import ensure_device
     from xlm_llamacpp.engine.releases import find_release
     from xlm_ollama.docker import mounts, staged_layout
 
     release = find_release(None)
     layout = staged_layout()
-    Installation.of(layout, ensure_engine(release.version).library, release).write()
+    Installation.of(layout, ensure_device(release.version), release).write()
     for option in mounts(layout):
         click.echo(option)
     click.echo("Give these to 'docker run'. Undo: leave them out.", err=True)
@@ -121,7 +122,7 @@ def _dry_install(layout: Layout, release: Release) -> None:
 
     engine = find_engine(release.version)
     if engine is None:
-        click.echo(f"build the engine {release.version}, of which only the device is taken")
+        click.echo(f"build the device for llama.cpp {release.version} in {cache_root()}")
         click.echo(f"write {layout.folder} with it")
         return
     installation = Installation.of(layout, engine.library, release)
