@@ -105,3 +105,34 @@ def test_without_a_device_there_is_nothing_to_explain() -> None:
     plan = plan_of(MEMORY.device_bytes)
     with pytest.raises(PlanError, match="no device"):
         explain(plan, MODEL, replace(PROFILE, machine=fake_machine(accelerator=False)), plan_of)
+
+
+def test_a_plan_may_cut_shards_finer_than_the_model() -> None:
+    plan = plan_of(MEMORY.fixed_bytes)
+    whole = next(shard for shard in plan.shards if shard.name == "blk.0.ffn")
+    parts = [
+        whole.model_copy(update={"name": f"blk.0.ffn.{name}", "tensors": tensors})
+        for name, tensors in (("up_gate", whole.tensors[:2]), ("down", whole.tensors[2:]))
+    ]
+    shards = [part for shard in plan.shards for part in (parts if shard is whole else [shard])]
+    placements = {shard.name: "cpu" for shard in shards}
+    tiers = tuple(tier.model_copy(update={"placements": placements}) for tier in plan.tiers)
+    cut = SimulatedPlan(plan.model_copy(update={"shards": tuple(shards), "tiers": tiers}), MODEL, PROFILE)
+    uncut_tiers = tuple(
+        tier.model_copy(update={"placements": {shard.name: "cpu" for shard in plan.shards}})
+        for tier in plan.tiers
+    )
+    uncut = SimulatedPlan(plan.model_copy(update={"tiers": uncut_tiers}), MODEL, PROFILE)
+    assert [shard.movable_bytes for shard in cut.shards if "blk.0.ffn" in shard.name] == [
+        2 * 1024 * 4096 * 2,
+        1024 * 4096 * 2,
+    ]
+    assert cut.step(1).step_seconds == pytest.approx(uncut.step(1).step_seconds, rel=1e-6)
+
+
+def test_tensors_that_the_model_does_not_have_are_named() -> None:
+    plan = plan_of(MEMORY.fixed_bytes)
+    strange = plan.shards[0].model_copy(update={"tensors": ("blk.99.weight",)})
+    made = plan.model_copy(update={"shards": (strange, *plan.shards[1:])})
+    with pytest.raises(PlanError, match=r"places 'blk\.99\.weight'"):
+        SimulatedPlan(made, MODEL, PROFILE).step(1)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from xlm_plugin.errors import PlanError
 from xlm_plugin.plan.simulate import codes, simulate, simulate_step, timeline
 from xlm_plugin.plan.step_costs import HostSide, cost_model
 from xlm_plugin.plan.workload import typical_workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xlm_plugin.machine.profile import Profile
     from xlm_plugin.model.graph import ModelGraph, Shard
-    from xlm_plugin.plan.document import Plan
+    from xlm_plugin.plan.document import Plan, PlannedShard
     from xlm_plugin.plan.simulate import Codes, ShardTimes, Step, Steps
     from xlm_plugin.plan.step_costs import CostModel, StepCosts, StepLoad
     from xlm_plugin.plan.workload import Workload
@@ -29,9 +32,12 @@ class SimulatedPlan:
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """The shards that the plan places, in its order."""
-        by_name = {shard.name: shard for shard in self.model.shards}
-        return tuple(by_name[shard.name] for shard in self.plan.shards)
+        """The shards that the plan places, in its order; a plan may cut the model's own.
+
+        Raises PlanError for tensors that the model does not have.
+        """
+        owners = {tensor.name: shard for shard in self.model.shards for tensor in shard.tensors}
+        return tuple(_placed(shard, owners) for shard in self.plan.shards)
 
     @cached_property
     def workload(self) -> Workload:
@@ -88,3 +94,21 @@ class SimulatedPlan:
     def _cost_model(self) -> CostModel:
         host = HostSide(self.plan.host_layers, frozenset(self.plan.host_kv_layers))
         return cost_model(self.model, self.shards, self.profile, host)
+
+
+def _placed(planned: PlannedShard, owners: Mapping[str, Shard]) -> Shard:
+    """Return the model's shard of those tensors, or the part of it that they are."""
+    if unknown := [name for name in planned.tensors if name not in owners]:
+        raise PlanError(f"The plan places '{unknown[0]}', which the model does not have.")
+    owner = owners[planned.tensors[0]]
+    tensors = tuple(tensor for tensor in owner.tensors if tensor.name in planned.tensors)
+    share = sum(tensor.bytes for tensor in tensors) / owner.movable_bytes
+    if share >= 1:
+        return owner
+    return replace(
+        owner,
+        name=planned.name,
+        tensors=tensors,
+        flops_per_token=int(owner.flops_per_token * share),
+        active_bytes=int(owner.active_bytes * share),
+    )
