@@ -219,3 +219,24 @@ def test_a_check_that_compared_nothing_fails(
     monkeypatch.setattr("xlm_plugin.testing.FakeEngine.complete", lambda *_, **__: silent)
     assert bench.xlm(*RUN, "--check") != 0
     assert "nothing was compared" in capsys.readouterr().err
+
+
+def test_what_was_measured_is_kept_beside_what_was_predicted(
+    bench: Bench, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLM_CACHE", str(tmp_path))
+    assert bench.xlm(*RUN) == 0
+    shown = capsys.readouterr().err
+    assert "decode: 100.0 tokens/s, " in shown
+    assert " were predicted (" in shown
+    assert bench.xlm("plan", *SMALL) == 0
+    assert "The last run of this model on FAKE0" in capsys.readouterr().out
+
+
+def test_an_answer_is_given_though_its_speeds_cannot_be_kept(
+    bench: Bench, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XLM_CACHE", str(tmp_path / "file"))
+    assert bench.xlm(*RUN) == 0
+    assert "What was measured is not kept" in capsys.readouterr().err

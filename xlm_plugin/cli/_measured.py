@@ -5,13 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from xlm_plugin.errors import XlmError
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xlm_plugin.backend import Completion, DeviceStats
+    from xlm_plugin.cli._planning import Planned
     from xlm_plugin.machine.document import Device
+    from xlm_plugin.plan.outcomes import Outcome
 
 
 def measured_lines(device: Device, completion: Completion, stats: DeviceStats) -> Iterator[str]:
@@ -24,6 +29,23 @@ def measured_lines(device: Device, completion: Completion, stats: DeviceStats) -
     )
     yield f"over the link {format_bytes(stats.link_bytes)}, waited for it {stats.wait_seconds:.2f} s"
     yield f"under the plan: {speeds(device, completion)}"
+
+
+def remembered_outcomes(planned: Planned, completion: Completion, threads: int) -> tuple[Outcome, ...]:
+    """Return what was measured beside what was predicted for it, and keep it for later plans.
+
+    That it cannot be kept is no reason to lose the answer: it is said on stderr.
+    """
+    from xlm_plugin.plan.outcomes import outcomes_of, remember
+    from xlm_plugin.plan.simulated import SimulatedPlan
+
+    simulated = SimulatedPlan(planned.plan, planned.model, planned.profile)
+    outcomes = outcomes_of(simulated, completion, threads)
+    try:
+        remember(outcomes)
+    except (OSError, XlmError) as error:
+        click.echo(f"Warning: What was measured is not kept: {error}", err=True)
+    return outcomes
 
 
 def speeds(device: Device, completion: Completion) -> str:

@@ -84,8 +84,13 @@ def _show_plan(request: PlanRequest, planned: Planned, *, explain: bool, as_json
         return
     from xlm_plugin.cli._explain_view import print_explanation
     from xlm_plugin.cli._plan_view import print_plan
+    from xlm_plugin.plan.outcomes import last_outcomes
 
     print_plan(out(), planned.plan, planned.model)
+    for outcome in last_outcomes(planned.plan):
+        out().print(
+            f"Note: The last run of this model on {outcome.device}, {outcome.date}: {outcome.sentence}."
+        )
     if explanation:
         print_explanation(out(), explanation)
 

@@ -89,10 +89,13 @@ def command(
     with orderly_end(), backend.start(backend.launch_spec(planned.plan, planned.model, options)) as engine:
         completion = request.put_to(engine, show)
         stats = backend.control(engine).stats()
+    outcomes = _measured.remembered_outcomes(planned, completion, options.threads or 0)
     if not as_json:
         click.echo("" if show else completion.text)
         for line in _measured.measured_lines(planned.device, completion, stats):
             err().print(line)
+        for outcome in outcomes:
+            err().print(outcome.sentence)
     stock = None
     if check:
         stock = _stock(backend, backend.stock_spec(planned.plan, planned.model, options), request)
