@@ -33,6 +33,10 @@ class PlanError(XlmError):
     """A plan document is malformed, of another version, or for another model."""
 
 
+class ProfileError(XlmError):
+    """A profile cannot be read, is of another machine, or says what no machine can do."""
+
+
 class DoesNotFitError(XlmError):
     """The model does not fit the budget; ``missing_bytes`` more would do."""
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import click
 
     from xlm_plugin.backend import Backend
+    from xlm_plugin.machine.document import Machine
+    from xlm_plugin.machine.profile import Measurement, MeasurementRequest
 
 _CONTROL = "xlm_llamacpp.commands.control"
 COMMANDS = (
@@ -33,6 +35,14 @@ def xlm_backends() -> Iterable[Backend]:
     from xlm_llamacpp.backend import LlamaCppBackend
 
     return [LlamaCppBackend()]
+
+
+@hookimpl
+def xlm_measure(machine: Machine, request: MeasurementRequest) -> Iterable[Measurement]:
+    """Measure with the engine's own kernels."""
+    from xlm_llamacpp.measure import measure
+
+    return measure(machine, request)
 
 
 @hookimpl

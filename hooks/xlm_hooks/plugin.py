@@ -44,10 +44,22 @@ def xlm_plan(
 
 @hookimpl
 def xlm_benchmarks(bench: click.Group) -> None:
-    """Add the planner's."""
+    """Add those of the planner and the profiler."""
+    from xlm_hooks.profiler.bench import profile_command, steps_command
     from xlm_hooks.replay.command import command
 
-    bench.add_command(command)
+    for each in (command, profile_command, steps_command):
+        bench.add_command(each)
+
+
+@hookimpl
+def xlm_commands(cli: click.Group) -> None:
+    """Add the profiler."""
+    from xlm_plugin.cli import LazyCommand
+
+    cli.add_command(
+        LazyCommand("profile", "xlm_hooks.profiler.command:command", "Measure how fast this machine is.")
+    )
 
 
 @hookimpl

@@ -48,7 +48,7 @@ def named_commands(page: Path) -> list[list[str]]:
 def find_command(words: list[str]) -> tuple[click.Command, list[str]]:
     """Return the command that ``words`` after ``xlm`` begin with, and the rest of them."""
     command: click.Command = cli
-    while isinstance(command, click.Group) and words:
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         _, found, words = command.resolve_command(click.Context(command), words)
         assert found is not None
         command = found.load() if isinstance(found, LazyCommand) else found

@@ -31,21 +31,26 @@ _PARTS = (
 )
 
 
-def print_plan(console: Console, plan: Plan, model: ModelGraph) -> None:
-    """Print the placements, the ledger against the budget and the notes of ``plan``."""
+def print_plan(console: Console, plan: Plan, model: ModelGraph, *, speeds: bool = True) -> None:
+    """Print the placements, the ledger against the budget and the notes of ``plan``.
+
+    Without ``speeds``, which nobody measured, bytes are all that it promises.
+    """
     emulated = " (emulated)" if plan.emulated else ""
     console.print(
         f"{plan.model.name} ({plan.model.architecture}) on {plan.device}{emulated}, "
         f"{plan.context.tokens} tokens of context, budget {format_bytes(plan.budget_bytes)}",
         style="bold",
     )
-    console.print(_placements(plan, model))
+    console.print(_placements(plan, model, speeds=speeds))
     console.print(_ledger(plan, cell="#" if console.options.ascii_only else "\u2588"))
     for note in plan.notes:
         console.print(f"Note: {note}")
+    if not speeds:
+        console.print(f"Note: Speeds were not measured: run 'xlm profile --device {plan.device}'.")
 
 
-def _placements(plan: Plan, model: ModelGraph) -> Table:
+def _placements(plan: Plan, model: ModelGraph, *, speeds: bool) -> Table:
     table = Table(box=SIMPLE, show_edge=False)
     table.add_column("shards")
     table.add_column("count", justify="right")
@@ -59,8 +64,9 @@ def _placements(plan: Plan, model: ModelGraph) -> Table:
     table.add_section()
     table.add_row("strategy", "", "", *(tier.strategy for tier in plan.tiers))
     table.add_row("over the link", "", "", *(_link(tier) for tier in plan.tiers))
-    table.add_row("predicted ms", "", "", *(_milliseconds(tier) for tier in plan.tiers))
-    table.add_row("tokens/s", "", "", *(_tokens_per_s(tier) for tier in plan.tiers))
+    if speeds:
+        table.add_row("predicted ms", "", "", *(_milliseconds(tier) for tier in plan.tiers))
+        table.add_row("tokens/s", "", "", *(_tokens_per_s(tier) for tier in plan.tiers))
     return table
 
 

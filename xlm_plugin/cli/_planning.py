@@ -121,6 +121,17 @@ class Planned:
         """The machine's host."""
         return self.profile.machine.host
 
+    @property
+    def promises_speeds(self) -> bool:
+        """Whether step times are worth telling: measured, or by rates published for a real accelerator.
+
+        A device in software is as fast as the CPU that plays it, which rules of thumb do not know.
+        """
+        from xlm_plugin.machine.detect import is_software
+
+        profile = self.profile
+        return profile.is_measured or profile.rates is not None or not is_software(self.device)
+
 
 @dataclass(frozen=True)
 class PlanRequest:

@@ -86,7 +86,7 @@ def _show_plan(request: PlanRequest, planned: Planned, *, explain: bool, as_json
     from xlm_plugin.cli._plan_view import print_plan
     from xlm_plugin.plan.outcomes import last_outcomes
 
-    print_plan(out(), planned.plan, planned.model)
+    print_plan(out(), planned.plan, planned.model, speeds=planned.promises_speeds)
     for outcome in last_outcomes(planned.plan):
         out().print(
             f"Note: The last run of this model on {outcome.device}, {outcome.date}: {outcome.sentence}."

@@ -76,7 +76,7 @@ def command(
     request = Request(prompt, new_tokens, chat)
     planned = planned_from(model, planning, plan_file)
     if not as_json:
-        print_plan(err(), planned.plan, planned.model)
+        print_plan(err(), planned.plan, planned.model, speeds=planned.promises_speeds)
     backend = ready_backend(planned)
     options = LaunchOptions(
         threads=threads or planned.host.threads,

@@ -59,7 +59,7 @@ def command(
     planned = planned_from(model, planning, plan_file)
     if not _is_loopback(host):
         click.echo(f"Warning: {_OPEN.format(host=host)}", err=True)
-    print_plan(err(), planned.plan, planned.model)
+    print_plan(err(), planned.plan, planned.model, speeds=planned.promises_speeds)
     backend = ready_backend(planned)
     options = LaunchOptions(
         host,

@@ -53,6 +53,11 @@ def detect_machine(sources: Sources | None = None) -> Machine:
     return Machine(host, device)
 
 
+def is_software(device: Device) -> bool:
+    """Whether the CPU plays the device."""
+    return device.emulated or any(name in device.description.lower() for name in _SOFTWARE)
+
+
 def _nvidia(sources: Sources, gpus: Sequence[PciGpu], memory: HostMemory) -> Device | None:
     # No GPU in sysfs means nothing: WSL, Jetson and some containers hide it there.
     if asleep := _asleep(gpus):
@@ -104,11 +109,7 @@ def _of(vendor: int, gpus: Sequence[PciGpu]) -> list[PciGpu]:
 
 
 def _engine_accelerators(sources: Sources) -> list[Device]:
-    return [
-        device
-        for device in sources.engine_devices()
-        if device.memory_bytes and not any(name in device.description.lower() for name in _SOFTWARE)
-    ]
+    return [device for device in sources.engine_devices() if device.memory_bytes and not is_software(device)]
 
 
 def _is_wsl(files: SystemFiles) -> bool:

@@ -169,6 +169,10 @@ def cost_model(
     device = profile.machine.device
     if device is None:
         raise PlanError("There is no device to plan for.", "Plan for an emulated one with --device emulated.")
+    if profile.is_measured:
+        from xlm_plugin.plan.measured_costs import measured_cost_model
+
+        return measured_cost_model(model, shards, profile, host)
     rates = profile.rates or described_rates(profile.machine.host, device)
     return CostModel(model, shards, rates, host)
 

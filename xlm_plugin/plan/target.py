@@ -9,6 +9,7 @@ from xlm_plugin.errors import PluginError, UsageError
 from xlm_plugin.machine.descriptor import find_machine
 from xlm_plugin.machine.document import Device
 from xlm_plugin.machine.profile import Profile
+from xlm_plugin.machine.store import with_measurements
 from xlm_plugin.units import GIB, format_bytes, parse_bytes
 
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ def describe_machine(pm: PluginManager) -> Machine:
 def choose_profile(
     pm: PluginManager, device_name: str | None = None, machine_name: str | None = None
 ) -> tuple[Profile, Device]:
-    """Return the profile of this machine or of a described one, and its device.
+    """Return the profile of this machine, as far as it is measured, or of a described one, and its device.
 
-    Raises UsageError where there is no such device or machine, and for both at once.
+    Raises UsageError where there is no such device or machine, and for both at once, and ProfileError for
+    measurements that cannot be used.
     """
     if machine_name is None:
         machine = describe_machine(pm)
         device = choose_device(pm, machine, device_name)
-        return Profile(replace(machine, device=device)), device
+        return with_measurements(Profile(replace(machine, device=device))), device
     if device_name is not None:
         raise UsageError(
             "A described machine has its own device.",

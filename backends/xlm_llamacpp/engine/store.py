@@ -26,6 +26,7 @@ LOG = "build.log"
 _UNFINISHED_STATE = ".engine.json"
 # The state goes first: a half-removed engine must not be taken for a finished one.
 _MADE = (STATE, _UNFINISHED_STATE, UNPACKING, SOURCE, BUILD, NATIVE_BUILD)
+MEASURE = "xlm-measure"
 _LIBRARY = "libggml-xlm.so"
 # What the device lies in: one folder for each state of its source, so that several versions of xlm share
 # an engine. "native" is where it lay before.
@@ -61,9 +62,15 @@ def native_folders(root: Path) -> list[Path]:
 
 
 def keep_library(root: Path, digest: str) -> None:
-    """Take the library out of the finished device build in ``root``, in one stroke, and remove the rest."""
+    """Take the library out of the finished device build in ``root``, in one stroke, and remove the rest.
+
+    The program that measures, where it could be built, is there before the library is.
+    """
     target = library(root, digest)
     target.parent.mkdir(exist_ok=True)
+    program = root / NATIVE_BUILD / MEASURE
+    if program.is_file():
+        program.replace(target.with_name(MEASURE))
     (root / NATIVE_BUILD / _LIBRARY).replace(target)
     remove(root / NATIVE_BUILD)
 

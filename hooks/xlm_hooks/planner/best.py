@@ -13,6 +13,7 @@ from xlm_hooks.planner.strategies import Stock
 from xlm_hooks.planner.tiers import TierFiller
 from xlm_plugin.errors import PlanError
 from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard
+from xlm_plugin.plan.measured_costs import unmeasured_types
 from xlm_plugin.plan.padding import device_bytes
 from xlm_plugin.plan.step_costs import EVERYTHING_ON_DEVICE, cost_model, expert_count
 from xlm_plugin.plan.workload import typical_workload
@@ -198,8 +199,13 @@ def _notes(
     notes.append(
         f"This is for a described machine, {device.name} ({device.description}), with published rates."
         if profile.rates
+        else "Step times are predicted from what 'xlm profile' measured on this machine."
+        if profile.is_measured
         else "Step times are predicted by rules of thumb: nothing was measured on this machine."
     )
+    notes += profile.changes
+    if profile.is_measured and (types := unmeasured_types(model, profile)):
+        notes.append(f"Not measured, and predicted by rules of thumb: {', '.join(types)}.")
     if device.emulated:
         notes.append(f"{device.name} is emulated: it computes on the CPU, behind a link of a set speed.")
     if model.generic:
