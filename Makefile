@@ -14,13 +14,16 @@ PROMPT ?= Explain in two sentences why the sky is blue.
 # What the tests' engine runs on beside the CPU: Vulkan where it can be built.
 ACCELERATOR ?= $(shell .ci/need vulkan 2>/dev/null && echo vulkan || echo cpu)
 
+# vLLM has an environment of its own, of 3.5 GB: it is kept beside the engines.
+VLLM_VENV ?= $(or $(XLM_CACHE),$(HOME)/.cache/xlm-plugin)/vllm-venv
+
 # The first Python that is new enough and can make virtual environments.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.10 python3; do \
   $$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && \
   echo $$python && break; done)
 
 .NOTPARALLEL:
-.PHONY: demo test lint test-unit test-native test-integration engine docs clean
+.PHONY: demo test lint test-unit test-native test-integration test-vllm engine docs clean
 
 demo: $(VENV)/.installed
 	@$(XLM) engine path >/dev/null 2>&1 || $(XLM) engine build --accelerator cpu
@@ -41,6 +44,18 @@ test-native: native-address,undefined native-thread
 
 test-integration: engine
 	$(BIN)/pytest integration
+
+test-vllm: $(VLLM_VENV)/.installed-dev
+	$(VLLM_VENV)/bin/python -m pytest integration/vllm
+
+$(VLLM_VENV)/.installed-dev: $(VLLM_VENV)/.installed pyproject.toml
+	@$(VLLM_VENV)/bin/python -m pip install --quiet hypothesis pytest --editable .
+	@touch $@
+
+$(VLLM_VENV)/.installed: integration/vllm/environment.py
+	@echo "Installing vLLM into $(VLLM_VENV) ..."
+	@$(PYTHON) $< $(VLLM_VENV)
+	@touch $@
 
 # The device's own tests under a sanitizer.
 native-%: engine

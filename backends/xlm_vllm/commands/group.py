@@ -14,6 +14,7 @@ _SERVE = "xlm_vllm.commands.serve"
     commands=[
         LazyCommand("args", f"{_SERVE}:args", "Print the command line that runs a model within a budget."),
         LazyCommand("serve", f"{_SERVE}:serve", "Run it."),
+        LazyCommand("bench", "xlm_vllm.commands.bench:bench", "Measure what a plan costs and hides."),
     ],
 )
 def command() -> None:
