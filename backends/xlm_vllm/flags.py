@@ -62,7 +62,7 @@ class EngineRequest:
         utilisation = max(_LEAST_UTILISATION, int(self.budget_bytes / self.memory_bytes * 1000) / 1000)
         flags = {
             "--load-format": PLUGIN,
-            "--worker-cls": _CPU_WORKER if self.on_cpu else _WORKER,
+            "--worker-cls": worker_class(on_cpu=self.on_cpu),
             "--additional-config": json.dumps(self.config.additional(), separators=(",", ":")),
             "--max-model-len": str(self.context_tokens),
             "--max-num-batched-tokens": str(self.step_tokens),
@@ -74,6 +74,11 @@ class EngineRequest:
         if self.ranks > 1:
             flags["--tensor-parallel-size"] = str(self.ranks)
         return ("vllm", "serve", self.model, *(word for flag in flags.items() for word in flag), *extra)
+
+
+def worker_class(*, on_cpu: bool) -> str:
+    """Return the name of our worker class."""
+    return _CPU_WORKER if on_cpu else _WORKER
 
 
 def check_extra(extra: Sequence[str]) -> None:
