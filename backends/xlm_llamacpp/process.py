@@ -28,6 +28,7 @@ _KEPT_LINES = 2000
 _SHOWN_LINES = 8
 _STOP_SECONDS = 10
 _POLL_SECONDS = 0.05
+_PRINTED_WITHIN_SECONDS = 0.2
 
 
 class ServerProcess:
@@ -39,6 +40,7 @@ class ServerProcess:
         self.directory = spec.socket.parent if spec.socket else None
         self._process = process
         self._stopping = False
+        self._device_errors: list[str] = []
         self._output: collections.deque[str] = collections.deque(maxlen=_KEPT_LINES)
         self._reader = threading.Thread(target=self._read_output, daemon=True)
         self._reader.start()
@@ -60,12 +62,17 @@ class ServerProcess:
         """Return the greedy continuation of ``prompt``. Raises EngineError when the engine fails."""
         from xlm_llamacpp.completion import EngineLostError, complete
 
+        known = len(self._device_errors)
         try:
             return complete(self.url, prompt, new_tokens, chat=chat, on_text=on_text)
         except EngineLostError:
             # The connection breaks a moment before a dying process is gone.
             if self._ends_within(1):
                 raise self.death("while it answered") from None
+            raise
+        except EngineError:
+            if reason := self._device_error_after(known):
+                raise _refusal(reason) from None
             raise
 
     def wait(self) -> int:
@@ -107,10 +114,8 @@ class ServerProcess:
         """Return why the process ended: the device's own sentence, or the last lines that it printed."""
         self._reader.join()
         lines = [line for line in self._output if line.strip()]
-        for line in lines:
-            if line.startswith(DEVICE_ERROR):
-                reason = line.removeprefix(DEVICE_ERROR).rstrip(".")
-                return EngineError(f"The device refused: {reason}.")
+        if self._device_errors:
+            return _refusal(self._device_errors[0])
         last = "".join(f"\n  {line}" for line in lines[-_SHOWN_LINES:])
         log = self._keep_output()
         return EngineError(
@@ -125,11 +130,20 @@ class ServerProcess:
             return False
         return True
 
+    def _device_error_after(self, known: int) -> str | None:
+        """Return the first device error after the ``known`` ones; the answer may overtake what is printed."""
+        until = time.monotonic() + _PRINTED_WITHIN_SECONDS
+        while len(self._device_errors) == known and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        return self._device_errors[known] if len(self._device_errors) > known else None
+
     def _read_output(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
                 self._output.append(line.rstrip())
+                if line.startswith(DEVICE_ERROR):
+                    self._device_errors.append(line.removeprefix(DEVICE_ERROR).rstrip())
 
     def _keep_output(self) -> Path | None:
         import platformdirs
@@ -227,6 +241,10 @@ def _refuse_taken_port(url: str) -> None:
         raise EngineError(
             f"Nothing can listen at {url}: {error.strerror or error}.", "Try --host 127.0.0.1 --port 0."
         ) from None
+
+
+def _refusal(reason: str) -> EngineError:
+    return EngineError(f"The device refused: {reason.rstrip('.')}.")
 
 
 def _ending(exit_code: int) -> str:

@@ -47,7 +47,25 @@ def test_a_link_of_unknown_speed_is_left_out(bench: Bench, capsys: pytest.Captur
     assert bench.xlm(*BENCH, "--json") == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["pipeline"] == []
-    assert figures["resident"] == {"prefill": 1.0, "decode": 1.0}
+    assert figures["resident"] == {
+        "prefill": 1.0,
+        "decode": 1.0,
+        "rounds": 4,
+        "prefill_interval": 0.0,
+        "decode_interval": 0.0,
+    }
+
+
+def test_what_is_measured_is_told_before_it_is(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.xlm(*BENCH) == 0
+    told = capsys.readouterr().err
+    assert "Measuring everything resident against the bare device: round 1 ..." in told
+    assert "Measuring streamed at 16 GB/s: starting ..." in told
+
+
+def test_a_ratio_is_shown_with_its_doubt(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.xlm(*BENCH) == 0
+    assert "prefill 1.000 ± 0.000, decode 1.000 ± 0.000 of the bare" in capsys.readouterr().out
 
 
 def test_people_get_a_table_that_names_the_emulation(

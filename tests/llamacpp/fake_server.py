@@ -1,6 +1,6 @@
 """A stand-in for llama-server: the same arguments, endpoints and control socket, no model.
 
-``FAKE`` in the environment makes it misbehave: ``refuse``, ``crash``, ``silent``, ``lose``, ``stubborn``.
+``FAKE`` in the environment makes it misbehave: ``refuse``, ``crash``, ``silent``, ``lose``, ``fail``, ``stubborn``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class Endpoints(BaseHTTPRequestHandler):
             self._answer({"prompt": f"<user>{request['messages'][0]['content']}</user>"})
         elif len(request["prompt"]) > 100:
             self._answer({"error": {"code": 400, "message": "the prompt is longer than the context"}}, 400)
+        elif FAKE == "fail":
+            self._answer({"error": {"code": 500, "message": "Compute error."}}, 500)
+            print("xlm: error: the device has no room for 3.00 MiB", file=sys.stderr, flush=True)
         elif FAKE == "lose":
             os._exit(3)
         elif request.get("stream"):

@@ -114,6 +114,12 @@ def test_a_signal_is_called_by_its_name(
         start(faking(spec, "killed"))
 
 
+def test_what_the_device_says_while_the_engine_answers_is_the_reason(spec: LaunchSpec) -> None:
+    with start(faking(spec, "fail")) as engine, pytest.raises(EngineError) as caught:
+        engine.complete("Hello", 1)
+    assert str(caught.value) == "The device refused: the device has no room for 3.00 MiB."
+
+
 def test_an_engine_that_dies_while_it_answers_is_told(
     spec: LaunchSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,11 @@ def command() -> None:
     "--threads", type=click.IntRange(min=1), default=1, metavar="N", help="CPU threads. [default: 1]"
 )
 @click.option(
-    "--rounds", type=click.IntRange(min=1), default=5, metavar="N", help="Runs of each. [default: 5]"
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=5,
+    metavar="N",
+    help="Runs of each, at least. [default: 5]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def device_command(
@@ -74,7 +79,9 @@ def device_command(
 
     planned = plan_model(model, PlanningOptions(vram="1024GiB", ctx=ctx, ubatch=ubatch, device=device))
     options = LaunchOptions(threads=threads, device=planned.device)
-    bencher = DeviceBencher(ready_backend(planned), planned.model, planned.plan, options, rounds)
+    bencher = DeviceBencher(
+        ready_backend(planned), planned.model, planned.plan, options, rounds, _show_progress
+    )
     with orderly_end():
         bench = bencher.run(_links(planned.device))
     if as_json:
@@ -82,6 +89,10 @@ def device_command(
     else:
         _print(planned.device, bench)
     return 0 if bench.tokens_identical else 1
+
+
+def _show_progress(step: str) -> None:
+    click.echo(f"Measuring {step} ...", err=True)
 
 
 def _links(device: Device) -> list[float]:
@@ -94,12 +105,23 @@ def _document(device: Device, bench: DeviceBench) -> dict[str, object]:
     return {
         "device": device.name,
         "emulated": device.emulated,
-        "resident": {"prefill": bench.resident_prefill, "decode": bench.resident_decode},
+        "resident": {
+            "prefill": bench.resident_prefill.median,
+            "decode": bench.resident_decode.median,
+            "rounds": bench.resident_decode.rounds,
+            "prefill_interval": _finite(bench.resident_prefill.interval),
+            "decode_interval": _finite(bench.resident_decode.interval),
+        },
         "pipeline": [{**asdict(row), "ratio": row.ratio} for row in bench.pipeline],
         "park_seconds": bench.park_seconds,
         "wake_steps": bench.wake_steps,
         "tokens_identical": bench.tokens_identical,
     }
+
+
+def _finite(interval: float) -> float | None:
+    """Return ``interval``, or None where there were too few rounds for one: JSON has no infinity."""
+    return interval if math.isfinite(interval) else None
 
 
 def _print(device: Device, bench: DeviceBench) -> None:
@@ -120,8 +142,8 @@ def _print(device: Device, bench: DeviceBench) -> None:
         )
     out().print(table)
     out().print(
-        f"everything resident: prefill {bench.resident_prefill:.3f}, decode {bench.resident_decode:.3f} "
-        "of the bare device's speed"
+        f"everything resident: prefill {bench.resident_prefill}, decode {bench.resident_decode} "
+        f"of the bare device's speed ({bench.resident_decode.rounds} pairs)"
     )
     out().print(
         f"park {1e3 * bench.park_seconds:.1f} ms, first token after wake {bench.wake_steps:.1f} steps"
