@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from xlm_plugin.errors import PlanError
 from xlm_plugin.machine.rates import described_rates
 from xlm_plugin.model.cache import row_bytes
 from xlm_plugin.plan.compute import HOST_KV_DEVICE_TOKENS
+from xlm_plugin.plan.pinning import PAGEABLE_LINK_SHARE, can_pin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,6 +175,8 @@ def cost_model(
 
         return measured_cost_model(model, shards, profile, host)
     rates = profile.rates or described_rates(profile.machine.host, device)
+    if not can_pin(model, profile.machine):
+        rates = replace(rates, link_bytes_per_s=rates.link_bytes_per_s * PAGEABLE_LINK_SHARE)
     return CostModel(model, shards, rates, host)
 
 

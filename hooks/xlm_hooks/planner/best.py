@@ -15,8 +15,10 @@ from xlm_plugin.errors import PlanError
 from xlm_plugin.plan.document import Plan, PlannedModel, PlannedShard
 from xlm_plugin.plan.measured_costs import unmeasured_types
 from xlm_plugin.plan.padding import device_bytes
+from xlm_plugin.plan.pinning import can_pin, pinnable_bytes
 from xlm_plugin.plan.step_costs import EVERYTHING_ON_DEVICE, cost_model, expert_count
 from xlm_plugin.plan.workload import typical_workload
+from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,6 +208,12 @@ def _notes(
     notes += profile.changes
     if profile.is_measured and (types := unmeasured_types(model, profile)):
         notes.append(f"Not measured, and predicted by rules of thumb: {', '.join(types)}.")
+    if not can_pin(model, profile.machine):
+        most = format_bytes(pinnable_bytes(profile.machine.host) or 0)
+        notes.append(
+            f"Only {most} can be pinned: copies from other memory are slower. "
+            "Raise it with 'ulimit -l unlimited'."
+        )
     if device.emulated:
         notes.append(f"{device.name} is emulated: it computes on the CPU, behind a link of a set speed.")
     if model.generic:
