@@ -25,8 +25,9 @@ def built_in_commands() -> Iterator[None]:
     from xlm_hooks import plugin as hooks
     from xlm_llamacpp import plugin as llamacpp
     from xlm_ollama import plugin as ollama
+    from xlm_vllm import plugin as vllm
 
-    with plugin_manager(hooks, llamacpp, ollama):
+    with plugin_manager(hooks, llamacpp, ollama, vllm):
         yield
 
 
