@@ -36,11 +36,12 @@ def planned_spec(
 ) -> LaunchSpec:
     """Return how to start llama-server under ``plan``.
 
-    Raises PlanError for another model's plan, ModelError for a model that is no GGUF file, and UsageError
-    for extra arguments that contradict the plan.
+    Raises PlanError for a plan of another model or of other tensors, ModelError for a model that is no GGUF
+    file, and UsageError for extra arguments that contradict the plan.
     """
     check_extra_arguments(options.extra_arguments)
     plan.check_model(model)
+    plan.check_tensors(model)
     if model.format != "gguf":
         raise ModelError(f"{model.path} is not a GGUF file; llama-server runs nothing else.")
     directory = runtime.new_directory()

@@ -202,6 +202,18 @@ def test_a_plan_for_another_model_names_both() -> None:
         plan.check_model(other)
 
 
+def test_a_plan_places_all_movable_tensors_of_its_model_and_no_others() -> None:
+    plan = tiny_plan(MODEL)
+    plan.check_tensors(MODEL)
+    first, *others = plan.shards
+    fewer = first.model_copy(update={"tensors": first.tensors[1:]})
+    with pytest.raises(PlanError, match=f"it leaves out the tensor '{first.tensors[0]}'"):
+        plan.model_copy(update={"shards": (fewer, *others)}).check_tensors(MODEL)
+    more = first.model_copy(update={"tensors": (*first.tensors, "blk.7.ffn_up.weight")})
+    with pytest.raises(PlanError, match=r"it places 'blk.7.ffn_up.weight', which is no tensor of the model"):
+        plan.model_copy(update={"shards": (more, *others)}).check_tensors(MODEL)
+
+
 def test_a_plan_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="No such file or directory"):
         Plan.read(tmp_path / "missing.json")

@@ -119,6 +119,17 @@ class ModelGraph:
         return sum(seen.values())
 
     @cached_property
+    def movable_tensors(self) -> frozenset[str]:
+        """Names of the tensors that a plan places. A vision tower is the engine's own to place."""
+        return frozenset(
+            tensor.name
+            for shard in self.shards
+            if shard.home == "device" and shard.kind != "vision"
+            for tensor in shard.tensors
+            if tensor.movable
+        )
+
+    @cached_property
     def device_weight_bytes(self) -> int:
         """Weight bytes on the device when everything is resident."""
         return sum(shard.bytes for shard in self.shards if shard.home == "device")

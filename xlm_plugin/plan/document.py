@@ -232,6 +232,14 @@ class Plan(_Frozen):
                 "Make a new one with 'xlm plan'.",
             )
 
+    def check_tensors(self, model: ModelGraph) -> None:
+        """Raise PlanError unless the plan places all tensors of ``model`` that can move, and no others."""
+        placed = {tensor for shard in self.shards for tensor in shard.tensors}
+        if unknown := sorted(placed - model.movable_tensors):
+            raise _malformed(f"it places '{unknown[0]}', which is no tensor of the model that can move")
+        if missing := sorted(model.movable_tensors - placed):
+            raise _malformed(f"it leaves out the tensor '{missing[0]}'")
+
     def to_json(self) -> str:
         """Return the document as indented JSON, ending in a newline."""
         return self.model_dump_json(indent=1) + "\n"
