@@ -113,7 +113,9 @@ def disable(server: OllamaServer, name: ModelName) -> ModelName:
         if file is None:
             continue
         option = _read(file)
-        if option is not None and not option.base:
+        if option is None:
+            raise UsageError(f"The option of '{candidate}' is damaged.", f"Run 'ollama rm {candidate}'.")
+        if not option.base:
             raise UsageError(
                 f"'{candidate}' was made from a Modelfile, not by 'xlm ollama enable'.",
                 "Take its ADAPTER line out and run 'ollama create' again.",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ollama.fake_ollama import LAYER, ModelStore
 from xlm_ollama import plugin
-from xlm_ollama.option import Option, is_option, read_option
+from xlm_ollama.option import Option, is_option, read_option, write_option
 from xlm_plugin.hookspecs import hookimpl
 from xlm_plugin.testing import fake_device, fake_machine
 from xlm_plugin.units import GIB, MIB
@@ -202,6 +202,31 @@ def test_what_has_no_option_is_not_removed(server: ModelStore, xlm: Run) -> None
 
 
 @pytest.mark.usefixtures("server")
+def with_option(store: ModelStore, content: bytes) -> None:
+    layers = store.layers("tiny")
+    assert layers is not None
+    store.write("mine", [*layers, store.add_layer("adapter", content)])
+
+
+def test_a_model_of_a_modelfile_is_not_removed(server: ModelStore, xlm: Run, tmp_path: Path) -> None:
+    write_option(Option(GIB), "llama", tmp_path / "xlm.gguf")
+    with_option(server, (tmp_path / "xlm.gguf").read_bytes())
+    result = xlm("disable", "mine")
+    assert result.exit_code == 1
+    assert "was made from a Modelfile" in result.output
+    assert server.layers("mine")
+
+
+def test_a_damaged_option_is_listed_and_not_removed(server: ModelStore, xlm: Run, tmp_path: Path) -> None:
+    write_option(Option(GIB), "llama", tmp_path / "xlm.gguf")
+    with_option(server, (tmp_path / "xlm.gguf").read_bytes()[:-20])
+    assert "damaged" in xlm("list").output
+    result = xlm("disable", "mine")
+    assert result.exit_code == 1
+    assert "Run 'ollama rm mine:latest'." in result.output
+    assert server.layers("mine")
+
+
 def test_an_unknown_model_is_said_in_a_sentence(xlm: Run) -> None:
     result = xlm("enable", "tinny", "--vram", "1GiB")
     assert result.exit_code == 1
