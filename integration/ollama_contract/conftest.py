@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,18 +27,26 @@ if TYPE_CHECKING:
     from integration.ollama_contract.runner import Runner
     from xlm_llamacpp.backend import LlamaCppBackend
     from xlm_llamacpp.engine import InstalledEngine
-    from xlm_plugin.backend import Completion
     from xlm_plugin.model.graph import ModelGraph
 
 PROMPT = "The river rose in the night and by morning the lower fields were under water."
-NEW_TOKENS = 8
+NEW_TOKENS = 6
 BUDGET_BYTES = 61 * MIB
 EMULATED = f"memory_bytes={8 * GIB},link_bytes_per_s=16e9,link_latency_s=1e-5"
 
 
-def ask(runner: Runner) -> Completion:
+@dataclass(frozen=True)
+class Said:
+    """What an engine says: ids and log-probabilities."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+
+def ask(runner: Runner) -> Said:
     """Return what ``runner`` says to the question that all are asked."""
-    return runner.complete(PROMPT, NEW_TOKENS)
+    completion = runner.complete(PROMPT, NEW_TOKENS)
+    return Said(completion.tokens, completion.logprobs)
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +97,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         **os.environ,
         "XLM_EMULATED": EMULATED,
         "OLLAMA_LLM_LIBRARY": "xlm",
+        # The threads of host and emulated device share the cores.
+        "OMP_WAIT_POLICY": "passive",
         "XLM_CACHE": str(home / "cache"),
         "XDG_RUNTIME_DIR": str(home),
     }
@@ -139,13 +149,13 @@ def enabled(option_file: Callable[[Option], Path]) -> Callable[[OllamaModel, Opt
 
 
 @pytest.fixture(scope="module")
-def stock(ollama: Ollama, model: OllamaModel) -> Completion:
+def stock(ollama: Ollama, model: OllamaModel) -> Said:
     """What the model says as its publisher made it."""
     return ask(ollama.run(model))
 
 
 @pytest.fixture(scope="module")
-def small_stock(ollama: Ollama, small: OllamaModel) -> Completion:
+def small_stock(ollama: Ollama, small: OllamaModel) -> Said:
     """What the small model says as its publisher made it."""
     return ask(ollama.run(small))
 

@@ -25,25 +25,24 @@ from xlm_plugin.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from integration.ollama_contract.conftest import Said
     from integration.ollama_contract.runner import Runner
     from integration.ollama_contract.server import OllamaModel
     from xlm_llamacpp.control import DeviceControl
     from xlm_llamacpp.engine import InstalledEngine
-    from xlm_plugin.backend import Completion
 
     Enabled = Callable[[OllamaModel, Option], OllamaModel]
     Control = Callable[[int], DeviceControl]
 
 
-def is_stock(runner: Runner, stock: Completion, reason: str) -> bool:
-    """Return whether the engine has no plan, says why, alarms nobody, and answers as without xlm."""
-    said = [line for line in runner.log.lines if line.startswith("xlm:")]
-    return (
-        runner.log.devices == ["EMU0"]
-        and any("runs without its plan" in line and reason in line for line in said)
-        and runner.log.failures == []
-        and ask(runner) == stock
-    )
+def check_stock(runner: Runner, stock: Said, reason: str) -> None:
+    """Check that the engine has no plan, says why, alarms nobody, and answers as without xlm."""
+    assert runner.log.devices == ["EMU0"]
+    assert runner.log.failures == []
+    said = [line for line in runner.log.lines if line.startswith("xlm: this model runs without its plan")]
+    assert len(said) == 1
+    assert reason in said[0]
+    assert ask(runner) == stock
 
 
 def set_planner(layout: OllamaLayout, script: str) -> None:
@@ -60,6 +59,13 @@ def change_settings(layout: OllamaLayout, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
 
 
+def planned_at(device: str) -> str:
+    """Return the script of a planner whose plan is on no disk."""
+    environment = {"XLM_PLAN": "/nowhere", "XLM_DEVICE": device}
+    answer = {"xlm": 1, "arguments": ["--port", "1"], "environment": environment}
+    return f"echo '{json.dumps(answer)}'"
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -68,25 +74,31 @@ def change_settings(layout: OllamaLayout, **changes: object) -> None:
         ("kill -KILL $$", "failed"),
         ("""echo '{"xlm": 2, "stock": ""}'""", "another protocol"),
         ("""echo 'MemoryError: out of memory' >&2; echo '{"xlm": 1, "stock": "error: no"}'""", "no"),
-        (
-            """echo '{"xlm": 1, "arguments": ["--port", "1"], "environment": {"XLM_PLAN": "/nowhere"}}'""",
-            "/nowhere",
-        ),
+        (planned_at("EMU0"), "/nowhere"),
+        (planned_at("CUDA7"), "no device 'CUDA7'"),
     ],
-    ids=["fails", "talks nonsense", "is killed", "is of another time", "alarms", "names a plan that is gone"],
+    ids=[
+        "fails",
+        "talks nonsense",
+        "is killed",
+        "is of another time",
+        "alarms",
+        "names a plan that is gone",
+        "names a device that is gone",
+    ],
 )
 def test_a_planner_that_is_out_of_order(
     fresh: OllamaLayout,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
     script: str,
     reason: str,
 ) -> None:
     set_planner(fresh, script)
     with Ollama(fresh, environment) as ollama:
-        assert is_stock(ollama.run(enabled(small, Option())), small_stock, reason)
+        check_stock(ollama.run(enabled(small, Option())), small_stock, reason)
 
 
 @pytest.mark.parametrize(
@@ -102,26 +114,26 @@ def test_an_install_that_does_not_fit(
     fresh: OllamaLayout,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
     changes: dict[str, object],
     reason: str,
 ) -> None:
     change_settings(fresh, **changes)
     with Ollama(fresh, environment) as ollama:
-        assert is_stock(ollama.run(enabled(small, Option())), small_stock, reason)
+        check_stock(ollama.run(enabled(small, Option())), small_stock, reason)
 
 
 def test_an_install_whose_settings_are_damaged(
     fresh: OllamaLayout,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
 ) -> None:
     (fresh.library / "xlm" / "xlm.json").write_text("{", encoding="utf-8")
     with Ollama(fresh, environment) as ollama:
-        assert is_stock(ollama.run(enabled(small, Option())), small_stock, "cannot be read")
+        check_stock(ollama.run(enabled(small, Option())), small_stock, "cannot be read")
 
 
 def test_a_library_that_is_damaged_is_no_device_to_ollama(
@@ -133,14 +145,14 @@ def test_a_library_that_is_damaged_is_no_device_to_ollama(
 
 
 def test_a_budget_that_is_too_small(
-    ollama: Ollama, small: OllamaModel, small_stock: Completion, enabled: Enabled
+    ollama: Ollama, small: OllamaModel, small_stock: Said, enabled: Enabled
 ) -> None:
-    assert is_stock(ollama.run(enabled(small, Option(budget_bytes=64 * 1024))), small_stock, "budget")
+    check_stock(ollama.run(enabled(small, Option(budget_bytes=64 * 1024))), small_stock, "budget")
 
 
 @pytest.mark.parametrize("kept_bytes", [100, 200])
 def test_an_option_that_is_damaged(
-    ollama: Ollama, small: OllamaModel, small_stock: Completion, enabled: Enabled, kept_bytes: int
+    ollama: Ollama, small: OllamaModel, small_stock: Said, enabled: Enabled, kept_bytes: int
 ) -> None:
     damaged = enabled(small, Option())
     (path,) = damaged.adapters
@@ -152,14 +164,14 @@ def test_an_option_that_is_damaged(
         assert b"xlm." not in path.read_bytes()
         assert str(refusal)
     else:
-        assert is_stock(runner, small_stock, "damaged")
+        check_stock(runner, small_stock, "damaged")
 
 
 def test_arguments_of_a_later_ollama(
-    ollama: Ollama, small: OllamaModel, small_stock: Completion, enabled: Enabled
+    ollama: Ollama, small: OllamaModel, small_stock: Said, enabled: Enabled
 ) -> None:
     later = replace(enabled(small, Option()), later=("--metrics",))
-    assert is_stock(ollama.run(later), small_stock, "--metrics")
+    check_stock(ollama.run(later), small_stock, "--metrics")
 
 
 def test_num_gpu_0_keeps_a_model_on_the_cpu(ollama: Ollama, small: OllamaModel, enabled: Enabled) -> None:
@@ -172,7 +184,7 @@ def test_folders_that_cannot_be_written_to(
     layout: OllamaLayout,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
     tmp_path: Path,
 ) -> None:
@@ -180,7 +192,7 @@ def test_folders_that_cannot_be_written_to(
     blocked = tmp_path / "file"
     blocked.touch()
     with Ollama(layout, environment | {"XLM_CACHE": str(blocked / "cache")}) as ollama:
-        assert is_stock(ollama.run(enabled(small, Option())), small_stock, "cannot")
+        check_stock(ollama.run(enabled(small, Option())), small_stock, "cannot")
 
 
 def test_kept_plans_that_are_damaged_are_made_anew(
@@ -209,14 +221,14 @@ def test_an_upgrade_of_ollama_leaves_running_engines_and_takes_xlm_out(
     fresh: OllamaLayout,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
 ) -> None:
     with Ollama(fresh, environment) as ollama:
         runner = ollama.run(enabled(small, Option()))
         shutil.rmtree(fresh.root)
         OllamaLayout.make(fresh.root, engine)
-        assert ask(runner).tokens == small_stock.tokens
+        assert ask(runner) == small_stock
     assert discover(fresh, environment) == []
     install(fresh, engine)
     with Ollama(fresh, environment) as ollama:
@@ -233,14 +245,14 @@ def test_two_models_on_one_blob_each_run_with_their_own_option(
 
 @pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
 def test_an_engine_that_crashes_under_its_plan_goes_on_without(
-    ollama: Ollama, small: OllamaModel, small_stock: Completion, enabled: Enabled, crash: signal.Signals
+    ollama: Ollama, small: OllamaModel, small_stock: Said, enabled: Enabled, crash: signal.Signals
 ) -> None:
     runner = ollama.run(enabled(small, Option()))
     os.kill(runner.pid, crash)
     runner.wait_for_line("the engine crashed under its plan")
     runner.wait_until_ready()
     assert "XLM0" not in runner.command_line
-    assert ask(runner).tokens == small_stock.tokens
+    assert ask(runner) == small_stock
 
 
 def test_an_engine_that_is_killed_while_it_plans_takes_the_planner_with_it(

@@ -20,10 +20,10 @@ from xlm_plugin.units import GIB, MIB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from integration.ollama_contract.conftest import Said
     from integration.ollama_contract.server import OllamaModel
     from xlm_llamacpp.control import DeviceControl
     from xlm_llamacpp.engine import InstalledEngine
-    from xlm_plugin.backend import Completion
 
     Enabled = Callable[[OllamaModel, Option], OllamaModel]
     Control = Callable[[int], DeviceControl]
@@ -56,26 +56,25 @@ def test_without_an_accelerator_our_folder_has_no_device(
 
 
 def test_a_model_with_an_option_runs_under_its_plan_and_says_what_it_says_without(
-    ollama: Ollama, model: OllamaModel, enabled: Enabled, control: Control, stock: Completion
+    ollama: Ollama, model: OllamaModel, enabled: Enabled, control: Control, stock: Said
 ) -> None:
     runner = ollama.run(enabled(model, Option(BUDGET_BYTES)))
     planned = ask(runner)
     assert "--lora" not in runner.command_line
     assert runner.log.devices == ["XLM0"]
     assert runner.log.failures == []
-    assert planned.tokens == stock.tokens
-    assert planned.logprobs == stock.logprobs
+    assert planned == stock
     stats = control(runner.pid).stats()
     assert 0 < stats.device_bytes <= stats.budget_bytes == BUDGET_BYTES
     assert stats.link_bytes > 0
 
 
 def test_a_spoilt_host_copy_changes_what_a_planned_model_says(
-    layout: OllamaLayout, environment: dict[str, str], model: OllamaModel, enabled: Enabled, stock: Completion
+    layout: OllamaLayout, environment: dict[str, str], model: OllamaModel, enabled: Enabled, stock: Said
 ) -> None:
     spoilt = {**environment, "XLM_TEST_CORRUPT": "blk.3.ffn_up.weight"}
     with Ollama(layout, spoilt) as ollama:
-        assert ask(ollama.run(enabled(model, Option(BUDGET_BYTES)))).logprobs != stock.logprobs
+        assert ask(ollama.run(enabled(model, Option(BUDGET_BYTES)))) != stock
 
 
 def test_the_log_tells_ollama_what_the_device_holds_when_the_budget_changes(
@@ -120,7 +119,7 @@ def test_an_adapter_with_tensors_stays_beside_the_option(
     assert runner.command_line.count("--lora") == 1
     assert str(small_adapter) in runner.command_line
     planned = ask(runner)
-    assert planned.tokens == ask(ollama.run(adapted)).tokens != ask(ollama.run(small)).tokens
+    assert planned == ask(ollama.run(adapted)) != ask(ollama.run(small))
 
 
 def test_after_install_run_and_uninstall_ollamas_folder_is_byte_for_byte_as_before(
@@ -128,7 +127,7 @@ def test_after_install_run_and_uninstall_ollamas_folder_is_byte_for_byte_as_befo
     tmp_path: Path,
     environment: dict[str, str],
     small: OllamaModel,
-    small_stock: Completion,
+    small_stock: Said,
     enabled: Enabled,
 ) -> None:
     layout = OllamaLayout.make(tmp_path / "ollama", engine)
@@ -137,7 +136,7 @@ def test_after_install_run_and_uninstall_ollamas_folder_is_byte_for_byte_as_befo
     with Ollama(layout, environment) as ollama:
         runner = ollama.run(enabled(small, Option()))
         assert runner.log.devices == ["XLM0"]
-        assert ask(runner).tokens == small_stock.tokens
+        assert ask(runner) == small_stock
     xlm("ollama", "uninstall", "--prefix", str(layout.library))
     assert layout.digests() == before
 
