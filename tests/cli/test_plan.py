@@ -222,6 +222,26 @@ def test_a_curve_shows_speed_against_the_budget_and_its_knee(
     assert curve["knee_budget_bytes"] in [point["budget_bytes"] for point in curve["points"]]
 
 
+def test_the_quickest_ubatch_is_found_on_request(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = {}
+    for ubatch in ("128", "256", "512", "1024", "2048", "auto"):
+        assert xlm("tiny", "--ctx", "4096", "--vram", "640MiB", "--ubatch", ubatch, "--json") == 0
+        plan = Plan.from_json(capsys.readouterr().out)
+        prefill = plan.tiers[-1]
+        assert prefill.prediction
+        steps = 1024 / prefill.new_tokens
+        decode = plan.tiers[0].prediction.step_seconds if plan.tiers[0].prediction else 0.0
+        seconds[ubatch] = steps * prefill.prediction.step_seconds + 256 * decode
+    assert seconds["auto"] == min(seconds.values())
+    assert seconds["auto"] < max(seconds.values())
+
+
+def test_a_budget_that_fits_no_ubatch_is_refused_as_without_auto(xlm: Callable[..., int]) -> None:
+    assert xlm("tiny", "--ctx", "4096", "--vram", "1MiB", "--ubatch", "auto") == 3
+
+
 def test_a_plan_is_explained_in_words_and_as_json(
     xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

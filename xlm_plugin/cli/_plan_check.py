@@ -36,7 +36,7 @@ def candidates(request: PlanRequest, planned: Planned) -> list[Plan]:
     """Return ``planned`` and the best plans of each single strategy, quickest first, no two alike."""
     found = [planned.plan, *_of_single_strategies(request, planned.plan.budget_bytes)]
     distinct = {_layout(plan): plan for plan in reversed(found)}
-    return sorted(distinct.values(), key=lambda plan: predicted_seconds(request, plan))
+    return sorted(distinct.values(), key=request.seconds)
 
 
 def _of_single_strategies(request: PlanRequest, budget_bytes: int) -> Iterator[Plan]:
@@ -54,15 +54,6 @@ def _layout(plan: Plan) -> str:
     return repr((tiers, plan.staging, plan.expert_cache, plan.host_layers, plan.host_kv_layers))
 
 
-def predicted_seconds(request: PlanRequest, plan: Plan) -> float:
-    """Return what a typical answer takes by the simulator."""
-    from xlm_plugin.plan.simulated import SimulatedPlan
-
-    simulated = SimulatedPlan(plan, request.model, request.profile)
-    steps = simulated.workload.steps(request.planning.objective)
-    return sum(count * simulated.step(tokens).step_seconds for tokens, count in steps.items())
-
-
 def tried(
     backend: Backend, request: PlanRequest, plans: Sequence[Plan], options: LaunchOptions
 ) -> list[Trial]:
@@ -75,9 +66,7 @@ def tried(
             prompt = _prompt(plan)
             engine.complete(prompt, 1)
             completion = engine.complete(f"{NEW_TOKENS} {prompt}", NEW_TOKENS)
-        trials.append(
-            Trial(plan, predicted_seconds(request, plan), _measured_seconds(request, plan, completion))
-        )
+        trials.append(Trial(plan, request.seconds(plan), _measured_seconds(request, plan, completion)))
     return sorted(trials, key=lambda trial: trial.measured_seconds)
 
 

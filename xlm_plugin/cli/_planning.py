@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,15 +23,27 @@ if TYPE_CHECKING:
     from xlm_plugin.plugins import PluginManager
 
 DEFAULT_CONTEXT_TOKENS = 4096
+DEFAULT_UBATCH_TOKENS = 512
 
 _CACHE_TYPE = click.Choice(get_args(CacheType))
 # Engines count tokens in 32 bits.
-_COUNT = click.IntRange(1, 2**31 - 1)
+_MOST = 2**31 - 1
+_COUNT = click.IntRange(1, _MOST)
+
+AUTO = 0
+UBATCHES = (128, 256, 512, 1024, 2048)
+
+
+class _CountOrAuto(click.IntRange):
+    """A count, or ``auto``, which is ``AUTO``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return AUTO if value == "auto" else super().convert(value, param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions:
-    """What a user says about the plan they want."""
+    """What a user says about the plan they want. A ``ubatch`` of ``AUTO`` is left to predictions."""
 
     vram: str = "auto"
     ctx: int | None = None
@@ -52,7 +65,7 @@ class PlanningOptions:
             tokens=self.ctx
             or min(model.shape.context_tokens or DEFAULT_CONTEXT_TOKENS, DEFAULT_CONTEXT_TOKENS),
             sequences=self.parallel,
-            ubatch_tokens=self.ubatch,
+            ubatch_tokens=self.ubatch or DEFAULT_UBATCH_TOKENS,
             kv_type_k=self.kv_type_k,
             kv_type_v=self.kv_type_v,
             flash_attention=self.flash_attention,
@@ -71,7 +84,13 @@ _OPTIONS = (
     click.option(
         "--kv-type-v", type=_CACHE_TYPE, default="f16", help="Type of cached values. [default: f16]"
     ),
-    click.option("--ubatch", type=_COUNT, default=512, metavar="TOKENS", help="Largest step. [default: 512]"),
+    click.option(
+        "--ubatch",
+        type=_CountOrAuto(1, _MOST),
+        default=512,
+        metavar="TOKENS",
+        help="Largest step, or auto for the quickest by prediction. [default: 512]",
+    ),
     click.option("--parallel", type=_COUNT, default=1, metavar="N", help="Sequences at once. [default: 1]"),
     click.option(
         "--flash-attention/--no-flash-attention", default=True, help="Fused attention. [default: on]"
@@ -162,6 +181,32 @@ class PlanRequest:
             strategy or asked.strategy,
         )
 
+    def seconds(self, plan: Plan) -> float:
+        """Return what a typical answer takes under ``plan`` by the simulator."""
+        from xlm_plugin.plan.simulated import SimulatedPlan
+
+        simulated = SimulatedPlan(plan, self.model, self.profile)
+        steps = simulated.workload.steps(self.planning.objective)
+        return sum(count * simulated.step(tokens).step_seconds for tokens, count in steps.items())
+
+    def with_quickest_ubatch(self) -> PlanRequest:
+        """Return the request with the largest step that a typical answer is quickest with in the budget.
+
+        A larger one copies weights for more tokens at once, and takes more compute buffer. Where none fits,
+        the request stays as it is.
+        """
+        from xlm_plugin.errors import DoesNotFitError
+        from xlm_plugin.plan.target import budget_for
+
+        budget_bytes = budget_for(self.device, self.planning.vram)
+        found: list[tuple[float, int, PlanRequest]] = []
+        for tokens in UBATCHES:
+            context = self.context.model_copy(update={"ubatch_tokens": tokens})
+            request = replace(self, context=context)
+            with suppress(DoesNotFitError):
+                found.append((request.seconds(request.plan(budget_bytes)), tokens, request))
+        return min(found, key=lambda each: each[:2])[2] if found else self
+
     def planned(self) -> Planned:
         """Return the plan within the budget that was asked for.
 
@@ -191,7 +236,8 @@ def plan_request(ref: str, planning: PlanningOptions, machine: str | None = None
     manager = get_plugin_manager()
     profile, device = choose_profile(manager, planning.device, machine)
     model = read_model(resolve_model(ref))
-    return PlanRequest(manager, model, profile, device, planning.context(model), planning)
+    request = PlanRequest(manager, model, profile, device, planning.context(model), planning)
+    return request.with_quickest_ubatch() if planning.ubatch == AUTO else request
 
 
 def plan_model(ref: str, planning: PlanningOptions) -> Planned:
