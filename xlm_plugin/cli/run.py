@@ -94,7 +94,7 @@ def command(
         click.echo("" if show else completion.text)
         for line in _measured.measured_lines(planned.device, completion, stats):
             err().print(line)
-        for outcome in outcomes:
+        for outcome in outcomes if planned.promises_speeds else ():
             err().print(outcome.sentence)
     stock = None
     if check:
