@@ -201,7 +201,6 @@ def test_what_has_no_option_is_not_removed(server: ModelStore, xlm: Run) -> None
     assert server.layers("someone/rich:7b")
 
 
-@pytest.mark.usefixtures("server")
 def with_option(store: ModelStore, content: bytes) -> None:
     layers = store.layers("tiny")
     assert layers is not None
@@ -227,6 +226,7 @@ def test_a_damaged_option_is_listed_and_not_removed(server: ModelStore, xlm: Run
     assert server.layers("mine")
 
 
+@pytest.mark.usefixtures("server")
 def test_an_unknown_model_is_said_in_a_sentence(xlm: Run) -> None:
     result = xlm("enable", "tinny", "--vram", "1GiB")
     assert result.exit_code == 1
