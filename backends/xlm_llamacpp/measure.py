@@ -54,6 +54,7 @@ class MeasuringProcess:
         )
         atexit.register(self.close)
         if (problem := self._answer().get("error")) is not None:
+            self.close()
             raise EngineError(f"Nothing can be measured: {problem}.", "See 'xlm doctor'.")
 
     def measure(self, request: MeasurementRequest, limit_seconds: float) -> Measurement | None:
@@ -107,20 +108,31 @@ class MeasuringProcess:
         try:
             answer: dict[str, Any] = json.loads(line)
         except ValueError:
+            exit_code = self._process.wait()
+            self.close()
             raise EngineError(
-                f"{PROGRAM} ended while it measured (exit code {self._process.wait()}).",
+                f"{PROGRAM} ended while it measured (exit code {exit_code}).",
                 "Build the engine again with 'xlm engine build'.",
             ) from None
         return answer
 
 
 def measure(machine: Machine, request: MeasurementRequest) -> list[Measurement]:
-    """Return the measurement of ``request``, or nothing where it cannot be measured."""
+    """Return the measurement of ``request``, or nothing where it cannot be measured.
+
+    Raises EngineError where the program cannot be started, or ends.
+    """
     if request.op == DISK_READ:
         return []
     device = machine.device
     process = _process(device.name if device else None, emulated=device is not None and device.emulated)
-    found = process.measure(request, _LIMIT_SECONDS)
+    try:
+        found = process.measure(request, _LIMIT_SECONDS)
+    except EngineError:
+        # A kernel that crashed the program is one row less: the next request starts it again.
+        process.close()
+        _process.cache_clear()
+        raise
     return [found] if found else []
 
 

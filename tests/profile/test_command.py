@@ -30,13 +30,14 @@ class Meter:
     def __init__(self) -> None:
         self.asked: list[MeasurementRequest] = []
         self.patience = 10**6
+        self.seconds = 1e-4
 
     @hookimpl
     def xlm_measure(self, request: MeasurementRequest) -> list[Measurement]:
         if len(self.asked) >= self.patience:
             raise KeyboardInterrupt
         self.asked.append(request)
-        return [Measurement(request, 1e-4, 1e-6, "a meter", DATE)]
+        return [Measurement(request, self.seconds, 1e-6, "a meter", DATE)]
 
 
 @pytest.fixture
@@ -78,6 +79,25 @@ def test_an_interrupted_profile_keeps_what_is_done_and_goes_on_from_there(xlm: X
     meter.patience = 10**6
     xlm("profile")
     assert len(meter.asked) == len(set(meter.asked))
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e9, float("nan")])
+def test_times_that_no_machine_takes_are_not_kept(xlm: Xlm, meter: Meter, seconds: float) -> None:
+    meter.seconds = seconds
+    xlm("profile")
+    rows = json.loads(xlm("profile", "show", "--json").output)["rows"]
+    assert {row[0] for row in rows} <= {"DISK_READ"}
+
+
+def test_a_stored_profile_that_was_cut_short_is_refused_until_measured_again(
+    xlm: Xlm, tmp_path: Path
+) -> None:
+    xlm("profile")
+    (path,) = (tmp_path / "cache" / "profiles").iterdir()
+    path.write_text(path.read_text()[:500])
+    assert xlm("profile").exit_code == 1
+    assert xlm("profile", "--again").exit_code == 0
+    assert xlm("profile", "show").exit_code == 0
 
 
 def test_an_exported_profile_can_be_imported(xlm: Xlm, tmp_path: Path) -> None:

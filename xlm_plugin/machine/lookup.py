@@ -43,11 +43,19 @@ class Lookup:
             key: {shape: sorted(points) for shape, points in shapes.items()} for key, shapes in rows.items()
         }
         self._beside = beside
+        self._found: dict[tuple[Side, str, str, tuple[int, ...], int], float | None] = {}
 
     def seconds(
         self, on: Side, op: str, kind: str, shape: tuple[int, ...], new_tokens: int = 1
     ) -> float | None:
         """Return the seconds of one op, or None where nothing of that op and type was measured."""
+        # A model asks for the same few shapes in each layer.
+        key = (on, op, kind, shape, new_tokens)
+        if key not in self._found:
+            self._found[key] = self._seconds(*key)
+        return self._found[key]
+
+    def _seconds(self, on: Side, op: str, kind: str, shape: tuple[int, ...], new_tokens: int) -> float | None:
         shapes = self._rows.get((on, op, kind))
         if not shapes:
             return None

@@ -25,6 +25,11 @@ _COLUMNS: Final = (
 _LEAST_NS, _MOST_NS = 0.1, 3.6e12
 
 
+def is_plausible(seconds: float) -> bool:
+    """Whether anything can take ``seconds``."""
+    return _LEAST_NS <= seconds * 1e9 <= _MOST_NS
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileDocument:
     """Measurements and the machine that they were taken on."""
@@ -73,7 +78,7 @@ class ProfileDocument:
                 f"The profile is of version '{found}'; this xlm reads only '{FORMAT}'."
                 if found
                 else f"This is not a profile: it has no format, such as '{FORMAT}'.",
-                "Measure this machine with 'xlm profile'.",
+                "Measure this machine with 'xlm profile --again'.",
             )
         try:
             if document["columns"] != list(_COLUMNS):
@@ -106,7 +111,7 @@ def _row(row: list[Any], origins: list[tuple[str, datetime.date]]) -> Measuremen
     whole = all(type(extent) is int and 0 < extent < 2**63 for extent in extents)
     if not (whole and type(threads) is int and threads >= 0 and on in ("host", "device")):
         raise _malformed(f"the row {row} is not one")
-    if not _LEAST_NS <= nanoseconds <= _MOST_NS or not 0 <= spread < math.inf:
+    if not is_plausible(nanoseconds * 1e-9) or not 0 <= spread < math.inf:
         raise _malformed(f"{op} {kind} {shape} is said to take {nanoseconds} ns")
     source, date = origins[origin]
     request = MeasurementRequest(str(op), str(kind), tuple(shape), new_tokens, threads, on, bool(beside_copy))
@@ -114,7 +119,9 @@ def _row(row: list[Any], origins: list[tuple[str, datetime.date]]) -> Measuremen
 
 
 def _malformed(fault: str) -> ProfileError:
-    return ProfileError(f"The profile cannot be used: {fault}.", "Measure this machine with 'xlm profile'.")
+    return ProfileError(
+        f"The profile cannot be used: {fault}.", "Measure this machine with 'xlm profile --again'."
+    )
 
 
 def _compact(seconds: float) -> float | int:

@@ -59,7 +59,7 @@ def check_same_machine(document: ProfileDocument, identity: MachineIdentity) -> 
     if theirs != ours:
         raise ProfileError(
             f"The profile is of another machine: {' with '.join(theirs)}, and this is {' with '.join(ours)}.",
-            "Measure this one with 'xlm profile'.",
+            "Measure this one with 'xlm profile --again'.",
         )
 
 

@@ -41,7 +41,7 @@ def command(ctx: click.Context, full: bool, model: str | None, again: bool, devi
     from xlm_plugin.cli._output import err, out
     from xlm_plugin.machine.store import profile_path
 
-    target = Target.of(device)
+    target = Target.of(device, again=again)
     wanted = _requests(target.machine, full=full, model=model)
     known = {each.request for each in target.document.measurements}
     requests = wanted if again else [request for request in wanted if request not in known]
@@ -74,10 +74,14 @@ class Target:
     document: ProfileDocument
 
     @classmethod
-    def of(cls, device_name: str | None, *, empty: bool = False) -> Target:
-        """Return this machine with the device of that name. Raises XlmError where it cannot be had."""
+    def of(cls, device_name: str | None, *, empty: bool = False, again: bool = False) -> Target:
+        """Return this machine with the device of that name. Raises XlmError where it cannot be had.
+
+        ``empty`` leaves out what is known, and ``again`` a stored profile that cannot be used.
+        """
         from dataclasses import replace
 
+        from xlm_plugin.errors import ProfileError
         from xlm_plugin.machine.identity import read_identity
         from xlm_plugin.machine.profile_document import ProfileDocument
         from xlm_plugin.machine.store import load
@@ -88,7 +92,12 @@ class Target:
         machine = describe_machine(manager)
         machine = replace(machine, device=choose_device(manager, machine, device_name))
         identity = read_identity(machine)
-        known = None if empty else load(identity)
+        try:
+            known = None if empty else load(identity)
+        except ProfileError:
+            if not again:
+                raise
+            known = None
         # Rows of before a change would pass for rows of after it.
         if known is None or identity.changes_since(known.identity):
             known = ProfileDocument(identity, ())

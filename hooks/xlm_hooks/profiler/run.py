@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from xlm_hooks.profiler.disk import measure_disk
 from xlm_plugin.machine.profile import DISK_READ
+from xlm_plugin.machine.profile_document import is_plausible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,4 +65,5 @@ class Session:
         if request.op == DISK_READ:
             return measure_disk(request)
         answers = self.manager.hook.xlm_measure(machine=self.machine, request=request)
-        return [each for answer in answers for each in answer]
+        # What no machine takes would make the whole profile useless.
+        return [each for answer in answers for each in answer if is_plausible(each.seconds)]
