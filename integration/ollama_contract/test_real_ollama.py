@@ -1,4 +1,4 @@
-"""The same with Ollama itself, where ``XLM_TEST_OLLAMA`` names its program, such as ``/usr/local/bin/ollama``.
+"""The same with Ollama itself, where ``XLM_TEST_OLLAMA`` names its program: ``/usr/local/bin/ollama``.
 
 No Ollama was at hand when this was written. It runs a copy of the program beside links to its libraries, on a
 port and with models of its own.
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,11 +91,10 @@ def wait_for(http: httpx.Client) -> None:
 
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        try:
+        with suppress(httpx.TransportError):
             if http.get("/api/version").is_success:
                 return
-        except httpx.TransportError:
-            time.sleep(0.1)
+        time.sleep(0.1)
     pytest.fail("ollama serve does not answer")
 
 
@@ -107,9 +107,8 @@ def test_a_model_with_an_option_says_what_it_says_without_and_takes_its_budget_a
 ) -> None:
     def create(name: str, *lines: str) -> None:
         modelfile = tmp_path / name
-        modelfile.write_text(
-            "\n".join([f"FROM {model.blob}", "PARAMETER num_ctx 512", *lines]), encoding="utf-8"
-        )
+        own = [f"FROM {model.blob}", "PARAMETER num_ctx 512", "PARAMETER num_batch 64"]
+        modelfile.write_text("\n".join([*own, *lines]), encoding="utf-8")
         subprocess.run([shadow.program, "create", name, "-f", modelfile], env=served, check=True)
 
     def generate(http: httpx.Client, name: str) -> str:
