@@ -11,6 +11,7 @@ import pytest
 
 from integration.tiny_models import write_tiny_model
 from xlm_llamacpp.backend import LlamaCppBackend
+from xlm_llamacpp.engine import ensure_engine
 from xlm_plugin.backend import LaunchOptions
 from xlm_plugin.model import read_model
 from xlm_plugin.model.resolve import resolve_model
@@ -35,6 +36,9 @@ PROMPT = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine", metavar="VERSION", help="the llama.cpp release to test; the default one else"
+    )
     parser.addoption("--full", action="store_true", help="try all random plans, not a few of each model")
 
 
@@ -91,10 +95,8 @@ class Runner:
 
 
 @pytest.fixture(scope="session")
-def backend() -> LlamaCppBackend:
-    backend = LlamaCppBackend()
-    backend.prepare()
-    return backend
+def backend(request: pytest.FixtureRequest) -> LlamaCppBackend:
+    return LlamaCppBackend(ensure_engine(request.config.getoption("--engine")))
 
 
 @pytest.fixture(scope="session")

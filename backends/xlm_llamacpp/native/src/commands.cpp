@@ -2,18 +2,15 @@
 
 #include <unistd.h>
 
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "errors.hpp"
+#include "request.hpp"
 
 namespace xlm {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int kProtocol = 1;
 
 Json stats(Device& device) {
     const Stats stats = device.stats();
@@ -48,23 +45,18 @@ Json set_state(Device& device, State state) {
     return {{"state", name(state)}};
 }
 
-Json run(Device& device, const Json& request) {
-    const int protocol = request.at("xlm").get<int>();
-    if (protocol != kProtocol) {
-        throw Error("protocol " + std::to_string(protocol) + " is not known; this device speaks protocol " +
-                    std::to_string(kProtocol));
-    }
-    const auto command = request.at("command").get<std::string>();
+Json run(Device& device, const Request& request) {
+    const std::string& command = request.command;
     if (command == "stats") return stats(device);
     if (command == "pause") return set_state(device, State::paused);
     if (command == "park") return set_state(device, State::parked);
     if (command == "resume" || command == "wake") return set_state(device, State::running);
     if (command == "set_budget") {
-        device.set_budget(request.at("budget_bytes").get<std::size_t>());
+        device.set_budget(request.size("budget_bytes"));
         return stats(device);
     }
     if (command == "load_plan") {
-        device.load_plan(Plan::parse(request.at("plan").dump()));
+        device.load_plan(Plan::parse(request.argument("plan").dump()));
         return stats(device);
     }
     throw Error("command '" + command + "' is not known");
@@ -72,18 +64,8 @@ Json run(Device& device, const Json& request) {
 
 }  // namespace
 
-std::string answer(Device& device, const std::string& request) {
-    Json reply;
-    try {
-        reply = run(device, Json::parse(request));
-        reply["ok"] = true;
-    } catch (const Error& error) {
-        reply = {{"ok", false}, {"error", error.what()}};
-    } catch (const Json::exception& error) {
-        reply = {{"ok", false}, {"error", std::string("the request is malformed: ") + error.what()}};
-    }
-    reply["xlm"] = kProtocol;
-    return reply.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string answer(Device& device, const std::string& line) {
+    return answer(line, [&device](const Request& request) { return run(device, request); });
 }
 
 }  // namespace xlm

@@ -1,4 +1,4 @@
-// The control protocol: one JSON object in, one out.
+// What the control protocol's commands do.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@
 namespace xlm {
 
 // Answers one request line. Never throws; faults come back as {"ok": false, "error": "..."}.
-std::string answer(Device& device, const std::string& request);
+std::string answer(Device& device, const std::string& line);
 
 }  // namespace xlm

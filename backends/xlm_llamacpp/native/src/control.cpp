@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "errors.hpp"
@@ -75,22 +76,32 @@ ControlServer::~ControlServer() {
 
 void ControlServer::serve() {
     while (true) {
-        std::vector<pollfd> waiting = {{wake_read_.number(), POLLIN, 0}, {listener_.number(), POLLIN, 0}};
-        for (const auto& [socket, client] : clients_) waiting.push_back({socket, POLLIN, 0});
-        if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return;
-        if (waiting[0].revents != 0) return;
-        if (waiting[1].revents != 0) {
-            Descriptor socket(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-            const int number = socket.number();
-            if (number >= 0) {
-                limit_sending(number);
-                clients_.emplace(number, Client{std::move(socket), {}});
-            }
-        }
-        for (std::size_t i = 2; i < waiting.size(); ++i) {
-            if (waiting[i].revents != 0 && !read(clients_.at(waiting[i].fd))) clients_.erase(waiting[i].fd);
+        try {
+            if (!serve_once()) return;
+        } catch (const std::bad_alloc&) {
+            // The engine goes on; its peers may come again.
+            clients_.clear();
         }
     }
+}
+
+bool ControlServer::serve_once() {
+    std::vector<pollfd> waiting = {{wake_read_.number(), POLLIN, 0}, {listener_.number(), POLLIN, 0}};
+    for (const auto& [socket, client] : clients_) waiting.push_back({socket, POLLIN, 0});
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) return errno == EINTR;
+    if (waiting[0].revents != 0) return false;
+    if (waiting[1].revents != 0) {
+        Descriptor socket(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+        const int number = socket.number();
+        if (number >= 0) {
+            limit_sending(number);
+            clients_.emplace(number, Client{std::move(socket), {}});
+        }
+    }
+    for (std::size_t i = 2; i < waiting.size(); ++i) {
+        if (waiting[i].revents != 0 && !read(clients_.at(waiting[i].fd))) clients_.erase(waiting[i].fd);
+    }
+    return true;
 }
 
 bool ControlServer::read(Client& client) const {

@@ -42,6 +42,8 @@ class ControlServer {
     };
 
     void serve();
+    // False when the server ends.
+    bool serve_once();
     // False when the peer is gone or talks nonsense.
     bool read(Client& client) const;
 

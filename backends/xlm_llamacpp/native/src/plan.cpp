@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -28,9 +29,16 @@ std::size_t parse_size(const Json& json, const char* name) {
     return value.get<std::size_t>();
 }
 
+std::int64_t parse_tokens(const Json& json, const char* name) {
+    const std::size_t tokens = parse_size(json, name);
+    if (tokens > static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()))
+        throw Error(std::string("the plan's ") + name + " is larger than any step");
+    return static_cast<std::int64_t>(tokens);
+}
+
 Tier parse_tier(const Json& json, const std::vector<PlannedShard>& shards) {
     Tier tier;
-    tier.new_tokens = static_cast<std::int64_t>(parse_size(json, "new_tokens"));
+    tier.new_tokens = parse_tokens(json, "new_tokens");
     const Json& placements = json.at("placements");
     if (placements.size() != shards.size()) {
         throw Error("tier " + std::to_string(tier.new_tokens) +
@@ -61,11 +69,11 @@ Plan Plan::parse(const std::string& text) try {
     plan.slots_ = parse_size(json.at("staging"), "slots");
     if (const auto cache = json.find("expert_cache"); cache != json.end() && !cache->is_null()) {
         plan.cached_experts_ = parse_size(*cache, "experts");
-        plan.whole_experts_from_ = static_cast<std::int64_t>(parse_size(*cache, "whole_from_tokens"));
+        plan.whole_experts_from_ = parse_tokens(*cache, "whole_from_tokens");
     }
     if (const auto layers = json.find("host_kv_layers"); layers != json.end() && !layers->empty()) {
         for (const Json& layer : *layers) plan.host_kv_layers_.insert(layer.get<int>());
-        plan.host_kv_device_tokens_ = static_cast<std::int64_t>(parse_size(json, "host_kv_device_tokens"));
+        plan.host_kv_device_tokens_ = parse_tokens(json, "host_kv_device_tokens");
     }
     for (const Json& item : json.at("shards")) {
         PlannedShard shard{item.at("name").get<std::string>(),

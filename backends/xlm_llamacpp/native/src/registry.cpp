@@ -19,6 +19,7 @@
 #include "interface.hpp"
 #include "settings.hpp"
 #include "start.hpp"
+#include "supported.hpp"
 
 namespace xlm {
 namespace {
@@ -113,6 +114,7 @@ ggml_backend_reg_i Registry::registry_interface() {
 // Returns our registry, with the devices that the environment asks for.
 ggml_backend_reg_t own_registry(bool planned) {
     static Registry registry;
+    refuse_other_ggml(ggml_version());
     const Settings settings = Settings::from_environment();
     // At once: an engine in a step, or held by a pause, would not end in order.
     if (settings.ends_with_stdin) when_hung_up(STDIN_FILENO, [] { ::_exit(EXIT_FAILURE); });

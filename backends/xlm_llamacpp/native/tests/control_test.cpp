@@ -85,6 +85,24 @@ TEST_CASE("a peer that leaves in the middle of a line disturbs nobody") {
     CHECK(hear_line(staying) == "<here>");
 }
 
+TEST_CASE("a peer that dies at any moment of a request or an answer disturbs nobody") {
+    const TemporaryFolder folder;
+    const std::string long_answer(1 << 20, 'x');
+    const ControlServer server(folder.socket(), [&long_answer](const std::string& line) {
+        return line == "long" ? long_answer : echo(line);
+    });
+    const Descriptor staying = connect_to(folder.socket());
+    const std::string request = "long\nlong\n";
+    for (std::size_t length = 0; length <= request.size(); ++length) {
+        const Descriptor leaving = connect_to(folder.socket());
+        say(leaving, request.substr(0, length));
+        char answered[100];
+        if (length == request.size()) ::recv(leaving.number(), answered, sizeof answered, 0);
+    }
+    say(staying, "here\n");
+    CHECK(hear_line(staying) == "<here>");
+}
+
 TEST_CASE("the socket's file goes with the server") {
     const TemporaryFolder folder;
     { const ControlServer server(folder.socket(), echo); }
@@ -95,6 +113,10 @@ TEST_CASE("a path that exists, is too long or cannot be made is refused") {
     const TemporaryFolder folder;
     const ControlServer server(folder.socket(), echo);
     CHECK_THROWS_AS(ControlServer(folder.socket(), echo), xlm::Error);
+    // Whoever has it keeps it.
+    const Descriptor socket = connect_to(folder.socket());
+    say(socket, "here\n");
+    CHECK(hear_line(socket) == "<here>");
     CHECK_THROWS_AS(ControlServer("/tmp/" + std::string(200, 'x'), echo), xlm::Error);
     CHECK_THROWS_AS(ControlServer("/nowhere/socket", echo), xlm::Error);
 }
