@@ -121,7 +121,9 @@ class Placer:
 
     @cached_property
     def _cells(self) -> ExpertCells | None:
-        return None if self.unified else expert_cells(self.shards)
+        # Where nothing may run on the CPU, a prompt needs slots for whole experts, which serve decode too.
+        only_streams = all(pattern.whole for pattern in patterns_of(self.filler.strategies))
+        return None if self.unified or only_streams else expert_cells(self.shards)
 
     @cached_property
     def _search(self) -> Search:
