@@ -146,6 +146,8 @@ def _commands_of(group: click.Group, prefix: str) -> Iterator[tuple[str, click.C
             command = command.load()
         assert command is not None
         if isinstance(command, click.Group):
+            if command.invoke_without_command:
+                yield f"{prefix}{name}", command
             yield from _commands_of(command, f"{prefix}{name} ")
         else:
             yield f"{prefix}{name}", command
@@ -158,7 +160,8 @@ def _hook(function: ast.FunctionDef, source: str) -> str:
     says = [(ast.get_docstring(function) or "").replace("``", "`")]
     if "firstresult=True" in decorator:
         says.append("The *first result* wins.")
-    if not any(f"hook.{function.name}(" in file.read_text(encoding="utf-8") for file in _CORE.rglob("*.py")):
+    callers = (file for folder in (_CORE, ROOT / "hooks") for file in folder.rglob("*.py"))
+    if not any(f"hook.{function.name}(" in file.read_text(encoding="utf-8") for file in callers):
         says.append("**Not called yet.**")
     return f"### {function.name}\n\n```python\n{signature}\n```\n\n{' '.join(says)}\n"
 

@@ -271,3 +271,13 @@ def test_a_plan_without_predictions_is_shown_too() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     print_plan(console, tiny_plan(MODEL), MODEL)
     assert re.search(r"predicted ms .* \? .* \?", console.export_text())
+
+
+def test_a_device_in_software_that_was_not_measured_is_promised_no_speed(
+    xlm: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    xlm("tiny", *SMALL, "--device", "emulated")
+    shown = capsys.readouterr().out
+    assert "over the link" in shown
+    assert "tokens/s" not in shown
+    assert "run 'xlm profile --device EMU0'" in shown
