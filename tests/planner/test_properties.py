@@ -32,6 +32,13 @@ MODELS = st.builds(
     experts=st.sampled_from([0, 0, 4, 32]),
     tied=st.booleans(),
 )
+SMALL_MODELS = st.builds(
+    tiny_model,
+    layers=st.integers(1, 4),
+    embedding_width=st.sampled_from([64, 128]),
+    ffn_width=st.sampled_from([64, 640]),
+    experts=st.sampled_from([0, 4, 32]),
+)
 MACHINES = st.builds(
     lambda link, unified, emulated: fake_machine(
         fake_device(link_bytes_per_s=link, unified=unified, emulated=emulated)
@@ -121,3 +128,38 @@ def test_the_order_of_tensors_in_the_file_does_not_matter(
     one = plan(model, weights_bytes(model, share))
     other = plan(shuffled(model, seed), weights_bytes(model, share))
     assert (one.tiers, one.staging, one.ledger) == (other.tiers, other.staging, other.ledger)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    model=SMALL_MODELS,
+    link=st.sampled_from([1e9, 8e9, 40e9]),
+    faster=st.floats(1.0, 20.0),
+    unified=st.booleans(),
+    objective=OBJECTIVES,
+    share=SHARES,
+)
+def test_a_faster_link_never_predicts_slower_where_the_search_is_exact(
+    plan: Planner,
+    model: ModelGraph,
+    link: float,
+    faster: float,
+    unified: bool,
+    objective: Any,
+    share: float,
+) -> None:
+    """Of more than ten shards the candidates depend on the link: there a faster one may predict a little
+    slower."""
+    slow, fast = (
+        planned(
+            plan,
+            model,
+            share,
+            machine=fake_machine(fake_device(link_bytes_per_s=speed, unified=unified)),
+            objective=objective,
+        )
+        for speed in (link, link * faster)
+    )
+    assert slow is not None
+    assert fast is not None
+    assert seconds(fast, objective) <= seconds(slow, objective) * (1 + 1e-9)

@@ -1,1 +1,1 @@
-"""The first planner: residents by what they are, the rest by strategies and rules of thumb."""
+"""The planner: the best layout of a budget by simulation, and a strategy for each token tier."""
