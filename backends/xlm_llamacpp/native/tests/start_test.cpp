@@ -108,10 +108,10 @@ TEST_CASE("a program's answer is what it writes to stdout, and its lines on stde
 }
 
 TEST_CASE("a program sees the environment, changed") {
-    ::setenv("XLM_TEST_LEFT", "left", 1);
-    ::setenv("XLM_TEST_GONE", "gone", 1);
-    auto question = shell("echo $XLM_TEST_LEFT$XLM_TEST_GONE$XLM_TEST_NEW");
-    question.environment = {{"XLM_TEST_GONE", ""}, {"XLM_TEST_NEW", "new"}};
+    ::setenv("TEST_LEFT", "left", 1);
+    ::setenv("TEST_GONE", "gone", 1);
+    auto question = shell("echo $TEST_LEFT$TEST_GONE$TEST_NEW");
+    question.environment = {{"TEST_GONE", ""}, {"TEST_NEW", "new"}};
     CHECK(xlm::ask(question) == "leftnew\n");
 }
 
