@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from xlm_vllm.ring import Transfer
@@ -21,8 +23,13 @@ class CopyStream(Protocol):
     moved_bytes: int
     busy_seconds: float
 
-    def start(self, source: torch.Tensor, target: torch.Tensor) -> Transfer:
-        """Copy ``source`` to ``target``, both flat bytes, after all computing that was issued before."""
+    def start(
+        self, source: torch.Tensor, target: torch.Tensor, arrived: Callable[[], None] | None = None
+    ) -> Transfer:
+        """Copy ``source`` to ``target``, both flat bytes, after all computing that was issued before.
+
+        An emulated device calls ``arrived`` when the bytes are there, before anyone waiting goes on.
+        """
 
     def close(self) -> None:
         """Finish what was started, and stop."""
@@ -41,27 +48,32 @@ class CudaCopyStream:
         self.busy_seconds = 0.0
         self._stream = torch.cuda.Stream(device)
 
-    def start(self, source: torch.Tensor, target: torch.Tensor) -> Transfer:
+    def start(
+        self,
+        source: torch.Tensor,
+        target: torch.Tensor,
+        arrived: Callable[[], None] | None = None,  # noqa: ARG002
+    ) -> Transfer:
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             target.copy_(source, non_blocking=True)
-            arrived = torch.cuda.Event()
-            arrived.record()
+            there = torch.cuda.Event()
+            there.record()
         self.moved_bytes += source.nbytes
-        return _CudaTransfer(arrived)
+        return _CudaTransfer(there)
 
     def close(self) -> None:
         self._stream.synchronize()
 
 
 class _CudaTransfer:
-    def __init__(self, arrived: torch.cuda.Event) -> None:
-        self._arrived = arrived
+    def __init__(self, there: torch.cuda.Event) -> None:
+        self._there = there
 
     def wait(self) -> bool:
-        there = self._arrived.query()
-        torch.cuda.current_stream().wait_event(self._arrived)
-        return there
+        was_there = self._there.query()
+        torch.cuda.current_stream().wait_event(self._there)
+        return was_there
 
 
 class ThreadCopyStream:
@@ -75,9 +87,11 @@ class ThreadCopyStream:
         self._thread = threading.Thread(target=self._run, name="xlm-copy", daemon=True)
         self._thread.start()
 
-    def start(self, source: torch.Tensor, target: torch.Tensor) -> Transfer:
-        # NumPy copies on this thread alone and without the interpreter's lock.
-        transfer = _ThreadTransfer(source.numpy(), target.numpy())
+    def start(
+        self, source: torch.Tensor, target: torch.Tensor, arrived: Callable[[], None] | None = None
+    ) -> Transfer:
+        # NumPy copies on one thread alone and without the interpreter's lock.
+        transfer = _ThreadTransfer(source.numpy(), target.numpy(), arrived)
         self.moved_bytes += source.nbytes
         self._queue.put(transfer)
         return transfer
@@ -96,19 +110,24 @@ class ThreadCopyStream:
                 due = max(due, begun) + transfer.source.nbytes / self._link_bytes_per_s
                 time.sleep(max(0.0, due - time.perf_counter()))
             self.busy_seconds += time.perf_counter() - begun
-            transfer.arrived.set()
+            transfer.there.set()
+            # While this waits for the next one, nothing may keep the memory of the last.
+            del transfer
 
 
 class _ThreadTransfer:
-    def __init__(self, source: np.ndarray, target: np.ndarray) -> None:
+    def __init__(self, source: np.ndarray, target: np.ndarray, arrived: Callable[[], None] | None) -> None:
         self.source = source
-        self.arrived = threading.Event()
+        self.there = threading.Event()
         self._target = target
+        self._arrived = arrived
 
     def carry_out(self) -> None:
         self._target[:] = self.source
+        if self._arrived is not None:
+            self._arrived()
 
     def wait(self) -> bool:
-        there = self.arrived.is_set()
-        self.arrived.wait()
-        return there
+        was_there = self.there.is_set()
+        self.there.wait()
+        return was_there

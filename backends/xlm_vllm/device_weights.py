@@ -86,6 +86,12 @@ class DeviceWeights:
         """Let a streamed shard's parameters read from its slot, once it is there."""
         self._shards[shard].bind(self._arena[self.ring.acquire(shard)])
 
+    def release_slot(self, shard: int) -> None:
+        """Let what comes next take the slot of ``shard``."""
+        self.ring.release(shard)
+        if not self.ring.holds(shard):
+            self._shards[shard].going()
+
     def resize(self, budget_bytes: int) -> bool:
         """Change the layout to fit ``budget_bytes``, and return whether it did change.
 
@@ -127,8 +133,8 @@ class DeviceWeights:
             self.expert_cache = ExpertCache(self._plan.expert_cache, self._device, self._copy_expert)
         for arrival in arrivals:
             arrival.wait()
-        for shard, flat in self._residents.items():
-            self._shards[shard].stay(flat)
+        for shard in self._residents:
+            self.bind_resident(shard)
 
     def check_moved_bytes(self) -> None:
         """Raise EngineError unless what was copied is what was to be copied."""
@@ -162,14 +168,16 @@ class DeviceWeights:
 
     def _copy(self, shard: int, target: torch.Tensor) -> Transfer:
         self._planned_bytes += self._shards[shard].bytes
-        return self.copies.start(self._shards[shard].master, target)
+        weights = self._shards[shard]
+        return self.copies.start(weights.master, target, lambda: weights.arrived(target))
 
     def _copy_expert(self, source: torch.Tensor, target: torch.Tensor) -> Transfer:
         self._planned_bytes += target.nbytes
         return self.copies.start(source, target)
 
     def _evict(self, shard: int) -> None:
-        self._shards[shard].go()
+        self._shards[shard].going()
+        self._shards[shard].bind(self._shards[shard].master)
         del self._residents[shard]
 
     def _unstage(self) -> None:
@@ -177,6 +185,7 @@ class DeviceWeights:
         self.ring.drain()
         for shard, weights in enumerate(self._shards):
             if shard not in self._residents:
+                weights.going()
                 weights.bind(weights.master)
         self._arena = []
         self.expert_cache = None

@@ -1,7 +1,7 @@
 """Linear layers on vLLM's CPU build, which packs each weight once and then computes from its packed copy.
 
-A plan would move the weight in vain. Here it is packed again wherever it has moved, by the same kernels, so
-that the numbers stay the same.
+A plan would move the weight in vain. Here it is packed again wherever it has moved, by vLLM's own kernels, so
+that the numbers stay the same: that is part of the emulated device's copying.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 
 class MovableLinearMethod(UnquantizedLinearMethod):
-    """Computes from the weight as it is now; a weight that is resident stays packed."""
+    """Computes from the weight as it is now, packed beforehand where it has arrived on the device."""
 
     def __init__(self, layer: LinearBase) -> None:
         self.__dict__.update(layer.quant_method.__dict__)
-        self._layer = layer
+        self.parameter = layer.weight
+        self._bias = layer.bias
         self._kept: tuple[int, Compute] | None = None
         self._number = next(_numbers)
         _methods[self._number] = self
@@ -52,13 +53,12 @@ class MovableLinearMethod(UnquantizedLinearMethod):
             return self._kept[1](x, weight, bias)
         return _packed(weight, bias)(x, weight, bias)
 
-    def keep(self) -> None:
-        """Keep the weight packed until it moves."""
-        weight = self._layer.weight
-        self._kept = (weight.data_ptr(), _packed(weight, self._layer.bias))
+    def keep(self, weight: torch.Tensor) -> None:
+        """Pack ``weight``, for as long as it stays where it is."""
+        self._kept = (weight.data_ptr(), _packed(weight, self._bias))
 
     def forget(self) -> None:
-        """The weight is about to move."""
+        """Drop the packed copy."""
         self._kept = None
 
 

@@ -70,6 +70,10 @@ class Ring:
             position = self._slot(position)
         self._fill(self._slot(position), self._order[position])
 
+    def holds(self, shard: int) -> bool:
+        """Whether ``shard`` is in a slot or on its way into one."""
+        return shard in self._held
+
     def drain(self) -> None:
         """Wait for all copies and forget what the slots hold."""
         for transfer in self._transfers:

@@ -94,7 +94,7 @@ class ShardRuntime:
     def leave(self, shard: int) -> None:
         """Let what comes next take the slot of ``shard``."""
         if self._schedule is not None and self._schedule.actions[shard] is Action.STREAM:
-            self._device_weights.ring.release(shard)
+            self._device_weights.release_slot(shard)
 
     def resize(self, budget_bytes: int) -> bool:
         """Keep to another budget from the next step on, and return whether weights moved for it.

@@ -32,17 +32,21 @@ class _Place:
 
 
 class Packer(Protocol):
-    """Something that computes faster from weights that stay where they are."""
+    """A kernel that computes from a packed copy of ``parameter``, as an emulated device's do."""
 
-    def keep(self) -> None: ...
+    parameter: torch.nn.Parameter
 
-    def forget(self) -> None: ...
+    def keep(self, weight: torch.Tensor) -> None:
+        """Pack the parameter's value ``weight``, for as long as it stays where it is."""
+
+    def forget(self) -> None:
+        """Drop the packed copy: the weight is about to be overwritten or freed."""
 
 
 class ShardWeights:
     """The parameters of one shard. ``master`` is their clean copy in host memory.
 
-    ``packers`` are told when the shard comes to the device to stay, and when it is about to go.
+    ``packers`` are told when the shard has come to the device, and when it is about to go.
     """
 
     def __init__(
@@ -79,17 +83,16 @@ class ShardWeights:
             place.parameter.data = place.view(flat)
         self._bound = flat
 
-    def stay(self, flat: torch.Tensor) -> None:
-        """Bind to ``flat``, for long."""
-        self.bind(flat)
+    def arrived(self, flat: torch.Tensor) -> None:
+        """The shard is in ``flat``, on the device."""
         for packer in self._packers:
-            packer.keep()
+            (place,) = (place for place in self._places if place.parameter is packer.parameter)
+            packer.keep(place.view(flat))
 
-    def go(self) -> None:
-        """Bind to the host copy; what the parameters were bound to is about to be freed."""
+    def going(self) -> None:
+        """Where the shard was on the device is about to be overwritten or freed."""
         for packer in self._packers:
             packer.forget()
-        self.bind(self.master)
 
     def bind_to(self, views: Sequence[torch.Tensor]) -> None:
         """Let each parameter read from a tensor of its own."""
