@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from xlm_plugin.plugins import PluginManager
     from xlm_vllm.engine_memory import WorkerMemory
 
-# vLLM's CUDA build has no CPU kernels: there, shards stream. An emulated device computes on the CPU anyway.
-_STRATEGY_ON_GPUS = "gpu_only"
+# vLLM's attention runs where its KV cache lies: what is not resident streams.
+_STRATEGY = "gpu_only"
 
 
 def planned_context(memory: WorkerMemory) -> PlannedContext:
@@ -59,7 +59,7 @@ def make_worker_plan(
         context,
         budget_bytes - own.total_bytes + theirs_bytes,
         objective,
-        None if device.emulated else _STRATEGY_ON_GPUS,
+        _STRATEGY,
     )
     if plan.host_layers or plan.host_kv_layers:
         raise _too_small(own, budget_bytes)
