@@ -20,6 +20,7 @@ from integration.random_plans import RandomPlans
 from integration.tiny_models import ARCHITECTURES
 from xlm_plugin.errors import EngineError
 from xlm_plugin.plan.document import PlannedContext
+from xlm_plugin.units import parse_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +110,6 @@ def least_budget_bytes(control: DeviceControl) -> int:
     """Return the smallest budget that the device accepts now."""
     with pytest.raises(EngineError, match="too small") as caught:
         control.set_budget(1)
-    found = re.search(r"(\d+) bytes", str(caught.value))
+    found = re.search(r"the least that works is (\S+)\.$", caught.value.message)
     assert found
-    return int(found[1])
+    return parse_bytes(found[1])
