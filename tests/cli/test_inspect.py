@@ -73,6 +73,7 @@ def test_options_shape_the_context(inspect: Callable[..., tuple[Any, str]]) -> N
         "kv_type_k": "q8_0",
         "kv_type_v": "f16",
         "flash_attention": True,
+        "host_kv": False,
     }
 
 
