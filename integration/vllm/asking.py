@@ -58,6 +58,12 @@ class Asker:
         ours = {"load_format": "xlm", "worker_cls": WORKER, "additional_config": {"xlm": xlm}}
         self._start(folder, {**ours, **options})
 
+    def start_within(self, folder: Path, vram: str, **options: Any) -> None:
+        """Start an engine that makes its own plan within a budget."""
+        xlm = {"vram": vram}
+        ours = {"load_format": "xlm", "worker_cls": WORKER, "additional_config": {"xlm": xlm}}
+        self._start(folder, {**ours, **options})
+
     def under(self, folder: Path, plan: Plan, **options: Any) -> list[Answer]:
         """Return what an engine answers that carries out ``plan``."""
         self.start(folder, plan, **options)

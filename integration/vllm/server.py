@@ -95,7 +95,7 @@ def _wait_for(client: httpx.Client, process: subprocess.Popen[bytes], log: Path)
                 return
         except httpx.TransportError:
             time.sleep(0.5)
-    raise AssertionError(f"vLLM did not start:\n{log.read_text()[-4000:]}")
+    raise AssertionError(f"vLLM did not start:\n{log.read_text()[-20000:]}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

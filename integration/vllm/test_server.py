@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROMPT = "The river rose in the night"
 LONG_TOKENS = 400
-BUDGET_BYTES = 24 * MIB
+BUDGET_BYTES = 14 * MIB
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ("--vram", "24MiB", "--ctx", "512", "--parallel", "2")
+    options = ("--vram", "14MiB", "--ctx", "512", "--parallel", "2")
     with served(folder, port, directory / "log", *options) as found:
         yield found
 
@@ -80,7 +80,7 @@ def test_a_stream_goes_on_under_another_budget(server: VllmServer, undisturbed: 
     tokens = [next(stream) for _ in range(20)]
     (small,) = server.post("/xlm/budget", {"vram": BUDGET_BYTES - 2 * MIB})["workers"]
     tokens.extend(next(stream) for _ in range(20))
-    (large,) = server.post("/xlm/budget", {"vram": "24MiB"})["workers"]
+    (large,) = server.post("/xlm/budget", {"vram": "14MiB"})["workers"]
     tokens.extend(stream)
 
     assert sum(small["ledger_bytes"].values()) < sum(large["ledger_bytes"].values())
