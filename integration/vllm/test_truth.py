@@ -70,7 +70,7 @@ def test_a_plan_that_lacks_a_shard_is_refused(tiny: Callable[[str], Path], asker
     lost = document["shards"].pop()["name"]
     document["tiers"][0]["placements"].pop(lost)
 
-    with pytest.raises(XlmError, match="leaves out the tensor"):
+    with pytest.raises(XlmError, match=f"does not place shard '{lost}'"):
         asker.start(folder, Plan.model_validate(document))
 
 
