@@ -1,6 +1,7 @@
 """A stand-in for llama-server: the same arguments, endpoints and control socket, no model.
 
-``FAKE`` in the environment makes it misbehave: ``refuse``, ``crash``, ``silent``, ``lose``, ``fail``, ``stubborn``.
+``FAKE`` in the environment makes it misbehave: ``refuse``, ``crash``, ``silent``, ``lose``, ``fail``,
+``stubborn``.
 """
 
 from __future__ import annotations
