@@ -116,10 +116,6 @@ void Cache::drop_all_but(const std::vector<bool>& resident) {
     }
 }
 
-bool Cache::expects_any() const {
-    return std::find(lingering_.begin(), lingering_.end(), true) != lingering_.end();
-}
-
 std::vector<ShardNeeds> Cache::needs() const {
     std::vector<ShardNeeds> needs;
     for (std::size_t shard = 0; shard < plan_.shards().size(); ++shard) {

@@ -33,7 +33,7 @@ class Cache {
 
     // Shards that may come to the device although the plan runs them on the CPU: slots must hold them.
     void expect(std::vector<bool> lingering) { lingering_ = std::move(lingering); }
-    bool expects_any() const;
+    const std::vector<bool>& lingering() const { return lingering_; }
 
     // Frees everything; the host keeps the clean copy.
     void drop_all();

@@ -160,7 +160,7 @@ ggml_status Device::compute(ggml_backend_t inner, ggml_cgraph* graph) try {
     gate_.wait_until_running();
     const std::lock_guard lock(mutex_);
     if (next_) swap_plan();
-    if (divided_ && loaded_->cache->expects_any()) {
+    if (divided_ && !loaded_->cache->lingering().empty()) {
         loaded_->cache->expect({});
         settled_ = false;
     }
@@ -229,7 +229,7 @@ void Device::load_plan(Plan plan) {
                       [&store](const std::string& tensor) { return store.holds(tensor); });
     auto next = std::make_unique<LoadedPlan>(std::move(plan), *loaded_);
     next->cache = make_cache(*next);
-    next->cache->expect(lingering_shards(loaded_->plan, next->plan));
+    next->cache->expect(lingering_shards(loaded_->plan, next->plan, loaded_->cache->lingering()));
     require_enough(next->plan.budget_bytes(), handed_out() + next->cache->least_bytes());
     next_ = std::move(next);
 }

@@ -26,15 +26,16 @@ void require_swappable(const Plan& now, const Plan& next,
     }
 }
 
-std::vector<bool> lingering_shards(const Plan& now, const Plan& next) {
+std::vector<bool> lingering_shards(const Plan& now, const Plan& next, const std::vector<bool>& already) {
     std::vector<bool> lingering(next.shards().size(), false);
     for (std::size_t index = 0; index < next.shards().size(); ++index) {
         for (const std::string& tensor : next.shards()[index].tensors) {
             const auto before = now.shard_of(tensor);
+            const bool lingers = before && !already.empty() && already[*before];
             for (const Plan* edges : {&now, &next}) {
                 for (const Tier& tier : edges->tiers()) {
                     if (before && next.placement(index, tier.new_tokens) == Placement::cpu &&
-                        now.placement(*before, tier.new_tokens) != Placement::cpu) {
+                        (lingers || now.placement(*before, tier.new_tokens) != Placement::cpu)) {
                         lingering[index] = true;
                     }
                 }

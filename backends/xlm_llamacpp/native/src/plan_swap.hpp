@@ -14,8 +14,9 @@ namespace xlm {
 void require_swappable(const Plan& now, const Plan& next,
                        const std::function<bool(const std::string& tensor)>& holds);
 
-// Shards of `next` that it runs on the CPU in some step in which `now` does not. Until the engine divides its
-// graph anew, such steps still come to the device.
-std::vector<bool> lingering_shards(const Plan& now, const Plan& next);
+// Shards of `next` that it runs on the CPU in some step in which `now` does not, or which linger under `now`
+// already (by its shards; empty: none do). Until the engine divides its graph anew, such steps still come to
+// the device.
+std::vector<bool> lingering_shards(const Plan& now, const Plan& next, const std::vector<bool>& already);
 
 }  // namespace xlm

@@ -72,7 +72,13 @@ TEST_CASE("a plan that the engine was not loaded for is refused with the reason"
 
 TEST_CASE("what moves to the CPU still comes to the device until the graph is divided anew") {
     using Shards = std::vector<bool>;
-    CHECK(xlm::lingering_shards(plan("pin", "stream"), plan("cpu", "stream")) == Shards{false, true});
-    CHECK(xlm::lingering_shards(plan("cpu", "stream"), plan("pin", "pin")) == Shards{false, false});
-    CHECK(xlm::lingering_shards(plan("cpu", "cpu"), plan("cpu", "stream")) == Shards{false, false});
+    const auto lingering = [](const Plan& now, const Plan& next, const Shards& already = {}) {
+        return xlm::lingering_shards(now, next, already);
+    };
+    CHECK(lingering(plan("pin", "stream"), plan("cpu", "stream")) == Shards{false, true});
+    CHECK(lingering(plan("cpu", "stream"), plan("pin", "pin")) == Shards{false, false});
+    CHECK(lingering(plan("cpu", "cpu"), plan("cpu", "stream")) == Shards{false, false});
+    // A third plan comes before the engine has divided its graph by the second.
+    CHECK(lingering(plan("cpu", "stream"), plan("cpu", "stream"), {false, true}) == Shards{false, true});
+    CHECK(lingering(plan("cpu", "stream"), plan("pin", "stream"), {false, true}) == Shards{false, false});
 }
