@@ -24,10 +24,11 @@ TEST_CASE("the socket goes on answering after each allocation of its thread has 
         std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
         const xlm::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
         REQUIRE(::connect(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-        REQUIRE(::send(socket.number(), "hello\n", 6, MSG_NOSIGNAL) == 6);
+        // A connection that the server had no memory for may be closed already.
+        const bool was_sent = ::send(socket.number(), "hello\n", 6, MSG_NOSIGNAL) == 6;
         char answer[64];
         const ssize_t count = ::recv(socket.number(), answer, sizeof answer, 0);
-        if (must_answer) REQUIRE(count == 41);
+        if (must_answer) REQUIRE((was_sent && count == 41));
     };
     {
         const xlm::ControlServer server(path, [](const std::string&) { return std::string(40, 'x'); });
