@@ -22,6 +22,10 @@ class Cache {
   public:
     Cache(const Plan& plan, const WeightStore& store, ggml_backend_dev_t inner,
           ggml_backend_buffer_type_t host_type, Ledger& ledger);
+    // Ends copies to memory that goes with it.
+    ~Cache() { stream_->drain(); }
+    Cache(const Cache&) = delete;
+    Cache& operator=(const Cache&) = delete;
 
     // Brings residents and ring to what plan and budget allow, uploading at most about max_bytes beyond
     // what no step can do without. Returns true when nothing is left to do. Throws Error when not even the
