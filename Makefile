@@ -29,7 +29,7 @@ demo: $(VENV)/.installed
 	@$(XLM) engine path >/dev/null 2>&1 || $(XLM) engine build --accelerator cpu
 	@$(XLM) run demo --chat -p "$(PROMPT)" --device $(DEVICE) --vram $(VRAM) --ctx 512 --ubatch 64 --check
 
-test: lint test-unit test-native test-integration test-vllm
+test: lint test-unit test-native test-integration
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
