@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from vllm.model_executor.offloader.base import get_offloader
+from vllm.utils.torch_utils import direct_register_custom_op
 
+from xlm_vllm.hooks import surround
 from xlm_vllm.host import routed_experts
+from xlm_vllm.library import LIBRARY
 from xlm_vllm.schedule import Action
 
 if TYPE_CHECKING:
@@ -20,11 +24,13 @@ if TYPE_CHECKING:
 def surround_experts(offloader: XlmOffloader, shard: int, experts: torch.nn.Module) -> None:
     """Let ``experts`` compute as ``shard`` of ``offloader``.
 
-    vLLM calls them inside one of its own opaque operations, so no compiler sees what is done here.
+    On a GPU vLLM calls them inside an opaque operation of its own; on the CPU a compiler follows them, and
+    finds an opaque operation of ours.
     """
-    modular, monolithic = experts.forward_modular, experts.forward_monolithic
+    surround(offloader, shard, experts, method="forward_monolithic")
+    modular = experts.forward_modular
 
-    def forward_modular(**kwargs: Any) -> torch.Tensor:
+    def compute(**kwargs: Any) -> torch.Tensor:
         runtime = offloader.runtime
         if runtime.is_idle:
             return modular(**kwargs)
@@ -37,12 +43,32 @@ def surround_experts(offloader: XlmOffloader, shard: int, experts: torch.nn.Modu
         runtime.leave(shard)
         return result
 
-    def forward_monolithic(**kwargs: Any) -> torch.Tensor:
-        return offloader.compute(shard, (), kwargs)
+    def forward_modular(**kwargs: Any) -> torch.Tensor:
+        if torch.compiler.is_compiling():
+            # Shared experts have run by then: only kernels for GPUs run them at the same time.
+            return torch.ops.xlm.experts(kwargs["x"], kwargs["topk_weights"], kwargs["topk_ids"], shard)
+        return compute(**kwargs)
 
-    offloader.computing[shard] = monolithic
+    offloader.computing_routed[shard] = compute
     experts.forward_modular = forward_modular
-    experts.forward_monolithic = forward_monolithic
+
+
+def _experts(x: torch.Tensor, topk_weights: torch.Tensor, topk_ids: torch.Tensor, shard: int) -> torch.Tensor:
+    routed = {"x": x, "topk_weights": topk_weights, "topk_ids": topk_ids}
+    compute: Compute = get_offloader().computing_routed[shard]
+    return compute(**routed, shared_experts=None, shared_experts_input=None)
+
+
+def _like_experts(
+    x: torch.Tensor,
+    topk_weights: torch.Tensor,  # noqa: ARG001
+    topk_ids: torch.Tensor,  # noqa: ARG001
+    shard: int,  # noqa: ARG001
+) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+direct_register_custom_op("experts", _experts, fake_impl=_like_experts, target_lib=LIBRARY)
 
 
 def _compute_selected(

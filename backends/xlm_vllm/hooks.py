@@ -19,13 +19,20 @@ if TYPE_CHECKING:
     from xlm_vllm.offloader import XlmOffloader
 
 
-def surround(offloader: XlmOffloader, shard: int, module: torch.nn.Module, *, opaque: bool) -> None:
-    """Let ``module`` compute as ``shard`` of ``offloader``.
+def surround(
+    offloader: XlmOffloader,
+    shard: int,
+    module: torch.nn.Module,
+    *,
+    method: str = "forward",
+    opaque: bool = False,
+) -> None:
+    """Let ``module`` compute as ``shard`` of ``offloader`` when its ``method`` is called.
 
     An ``opaque`` one is a single operation to a compiler, since where it runs is not known before it does;
     it takes and gives one tensor of the same shape.
     """
-    compute = module.forward
+    compute = getattr(module, method)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
@@ -38,7 +45,7 @@ def surround(offloader: XlmOffloader, shard: int, module: torch.nn.Module, *, op
         return offloader.compute(shard, args, kwargs)
 
     offloader.computing[shard] = compute
-    module.forward = forward
+    setattr(module, method, forward)
 
 
 def activations(values: Any) -> torch.Tensor:

@@ -15,7 +15,7 @@ from xlm_vllm.linears import make_movable
 from xlm_vllm.memory import HostMemory
 from xlm_vllm.runtime import ShardRuntime
 from xlm_vllm.schedule import Action
-from xlm_vllm.sublayers import Sublayer, find_sublayers
+from xlm_vllm.sublayers import Sublayer, find_sublayers, selects_experts
 from xlm_vllm.weights import ShardWeights
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class XlmOffloader(BaseOffloader):
         self._link_bytes_per_s = link_bytes_per_s
         self._sublayers: list[Sublayer] = []
         self.computing: dict[int, Callable[..., Any]] = {}
+        self.computing_routed: dict[int, Callable[..., torch.Tensor]] = {}
         self._packers: dict[int, Sequence[Packer]] = {}
         self._is_sealed = False
 
@@ -108,9 +109,9 @@ class XlmOffloader(BaseOffloader):
             )
         if sublayer.kind == "experts":
             surround_experts(self, index, sublayer.module)
-            return
-        surround(self, index, sublayer.module, opaque=self.crosses and on_host)
-        if self.device.type == "cpu":
+        else:
+            surround(self, index, sublayer.module, opaque=self.crosses and on_host)
+        if not self.crosses:
             self._packers[index] = make_movable(sublayer.linears())
         elif sublayer.name not in self.plan.resident:
             # Layer by layer, so that the device never holds more than the plan gives it.
@@ -140,6 +141,11 @@ class XlmOffloader(BaseOffloader):
             )
         planned = {shard.name for shard in self.plan.shards}
         found = {sublayer.name for sublayer in self._sublayers}
+        if self.plan.expert_cache and not all(map(selects_experts, self._sublayers)):
+            raise PlanError(
+                "The plan copies selected experts, and vLLM's kernel for this model needs them all.",
+                "Make a plan without an expert cache.",
+            )
         if missing := sorted(found - planned):
             raise PlanError(
                 f"The plan does not place shard '{missing[0]}', which vLLM built.", "Make a new plan."

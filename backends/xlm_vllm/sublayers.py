@@ -70,6 +70,12 @@ def find_sublayers(layer: torch.nn.Module) -> tuple[Sublayer, ...]:
     return tuple(sorted(found, key=lambda sublayer: _KINDS.index(sublayer.kind)))
 
 
+def selects_experts(sublayer: Sublayer) -> bool:
+    """Whether the routing of ``sublayer``, if it has any, is known before its kernel runs, and whole here."""
+    module = sublayer.module
+    return not isinstance(module, RoutedExperts) or not (module.quant_method.is_monolithic or module.use_ep)
+
+
 def _full_name(module: torch.nn.Module) -> str | None:
     """Return what vLLM calls a linear layer or a mixture, such as ``model.layers.3.mlp.experts``."""
     if isinstance(module, RoutedExperts):
