@@ -6,13 +6,14 @@ import random
 from typing import TYPE_CHECKING
 
 from integration.plans import by_kind, plan_by
-from xlm_plugin.plan.document import ExpertCache, Plan, Staging, Tier
+from xlm_plugin.plan.document import ExpertCache, Tier
+from xlm_plugin.plan.placed import sized
 from xlm_plugin.units import MIB
 
 if TYPE_CHECKING:
     from xlm_plugin.machine.document import Device
     from xlm_plugin.model.graph import ModelGraph
-    from xlm_plugin.plan.document import PlannedContext, PlannedShard
+    from xlm_plugin.plan.document import Plan, PlannedContext, PlannedShard
 
 TIERS = (1, 2, 4, 8, 16, 32)
 # How often a shard is pinned, streamed or run on the CPU.
@@ -38,24 +39,7 @@ class RandomPlans:
         plan = self._pinned.model_copy(
             update={"shards": self._shards, "tiers": tiers, "expert_cache": self._expert_cache(draw)}
         )
-        slot_bytes = max((shard.bytes for shard in plan.shards if shard.name in plan.streamed), default=0)
-        staging = Staging(slots=draw.randint(2, 4) if slot_bytes else 0, slot_bytes=slot_bytes)
-        cache_bytes = plan.expert_cache.bytes if plan.expert_cache else 0
-        ledger = plan.ledger.model_copy(
-            update={
-                "resident_weight_bytes": sum(s.bytes for s in plan.shards if s.name in plan.resident),
-                "staging_bytes": staging.bytes,
-                "expert_cache_bytes": cache_bytes,
-            }
-        )
-        paid = plan.model_copy(
-            update={
-                "staging": staging,
-                "ledger": ledger,
-                "budget_bytes": ledger.total_bytes + SLACK_BYTES,
-            }
-        )
-        return Plan.from_json(paid.to_json())
+        return sized(plan, draw.randint(2, 4) if plan.streamed else 0, SLACK_BYTES)
 
     def _tiers(self, draw: random.Random) -> tuple[Tier, ...]:
         edges = sorted(draw.sample(TIERS, draw.randint(0, 3)))

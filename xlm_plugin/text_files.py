@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xlm_plugin.errors import XlmError
 
 # Far above any document of ours, far below what would fill the memory.
@@ -33,20 +35,29 @@ def read_text(path: Path, what: str, error: type[XlmError]) -> str:
         raise error(f"The {what} {path} cannot be read: it is not text.") from None
 
 
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a path beside ``target`` to write to; its file then takes that place, or goes where that fails."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(target)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
+
+
 def write_text(path: Path, text: str, what: str, error: type[XlmError]) -> None:
     """Write ``text`` to ``path``, whole or not at all. Raises ``error`` where that fails.
 
     A symbolic link keeps pointing where it did; a pipe or a device is written to.
     """
-    target = Path(os.path.realpath(path))
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
         else:
-            part.write_text(text, encoding="utf-8")
-            part.replace(target)
+            with replacing(Path(os.path.realpath(path))) as part:
+                part.write_text(text, encoding="utf-8")
     except OSError as fault:
-        with suppress(OSError):
-            part.unlink()
         raise error(f"The {what} cannot be written to {path}: {fault.strerror or fault}.") from None

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from xlm_plugin.plan.document import Plan
 
 EMULATED_LINK_LATENCY_SECONDS = 10e-6
+# Repacked weights have other kernels, and a warm-up would count as steps.
+EMULATED_ARGUMENTS = ("--no-repack", "--no-warmup")
+# The threads of host and emulated device share the cores: those that wait must not spin.
+EMULATED_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
 
 # What the plan pays for cannot be changed behind its back, nor where we look for the engine.
 _PLANNED = re.compile(
@@ -110,8 +114,7 @@ def _arguments(plan: Plan, model: ModelGraph, options: LaunchOptions, port: int)
     if options.threads is not None:
         arguments += ["--threads", str(options.threads)]
     if plan.emulated:
-        # Repacked weights have other kernels, and a warm-up would count as steps.
-        arguments += ["--no-repack", "--no-warmup"]
+        arguments += EMULATED_ARGUMENTS
     return [*arguments, *options.extra_arguments]
 
 
@@ -136,8 +139,7 @@ def _emulated(memory_bytes: int, options: LaunchOptions) -> dict[str, str]:
     }
     return {
         "XLM_EMULATED": ",".join(f"{name}={value}" for name, value in settings.items()),
-        # The threads of host and emulated device share the cores: those that wait must not spin.
-        "OMP_WAIT_POLICY": "passive",
+        **EMULATED_ENVIRONMENT,
     }
 
 

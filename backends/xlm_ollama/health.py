@@ -6,13 +6,13 @@ import json
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from xlm_ollama.install import SETTINGS, planner_command, state_of
 from xlm_ollama.layout import find_layout
 from xlm_ollama.support import supported_release
+from xlm_plugin.cli._check_list import Check
 from xlm_plugin.errors import XlmError
 
 if TYPE_CHECKING:
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 # A planner that takes longer to say that there is nothing to plan is a broken one.
 _PLANNER_SECONDS = 60
 _SERVICE = Path("/etc/systemd/system/ollama.service")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was found. ``fail`` means that models run without a plan; ``advice`` is what to do next."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str = ""
 
 
 def all_checks(prefix: Path | None, service: Path = _SERVICE) -> list[Check]:

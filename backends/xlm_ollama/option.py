@@ -6,12 +6,12 @@ Ollama hands it to llama-server as ``--lora``. A stock llama-server loads it as 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
 from xlm_plugin.errors import ModelError, XlmError
 from xlm_plugin.plan.strategy import Objective
+from xlm_plugin.text_files import replacing
 from xlm_plugin.units import format_bytes
 
 if TYPE_CHECKING:
@@ -58,23 +58,21 @@ def write_option(option: Option, architecture: str, path: Path) -> None:
     """
     from gguf import GGUFWriter
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        writer = GGUFWriter(part, _LLAMA_CPP_NAMES.get(architecture, architecture))
-        writer.add_type("adapter")
-        writer.add_string("adapter.type", "lora")
-        writer.add_float32("adapter.lora.alpha", 1.0)
-        writer.add_uint32("xlm.version", VERSION)
-        writer.add_uint64("xlm.budget_bytes", option.budget_bytes or 0)
-        writer.add_string("xlm.objective", option.objective)
-        writer.add_int32("xlm.priority", option.priority)
-        writer.add_string("xlm.base", option.base)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
-        part.replace(path)
+        with replacing(path) as part:
+            writer = GGUFWriter(part, _LLAMA_CPP_NAMES.get(architecture, architecture))
+            writer.add_type("adapter")
+            writer.add_string("adapter.type", "lora")
+            writer.add_float32("adapter.lora.alpha", 1.0)
+            writer.add_uint32("xlm.version", VERSION)
+            writer.add_uint64("xlm.budget_bytes", option.budget_bytes or 0)
+            writer.add_string("xlm.objective", option.objective)
+            writer.add_int32("xlm.priority", option.priority)
+            writer.add_string("xlm.base", option.base)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.close()
     except OSError as fault:
-        part.unlink(missing_ok=True)
         raise OptionError(f"The option cannot be written to {path}: {fault.strerror or fault}.") from None
 
 

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xlm_llamacpp.launch import EMULATED_ENVIRONMENT
 from xlm_ollama.plans import PlanWanted, find_or_make, say
 from xlm_ollama.request import StartRequest
 from xlm_plugin.errors import EngineError, UsageError
@@ -46,7 +47,7 @@ def planned_start(arguments: Sequence[str], environment: Mapping[str, str]) -> P
         request.planned(emulated=device.emulated),
         {
             **{name: "" for name in environment if name.startswith("LLAMA_ARG_")},
-            **({"OMP_WAIT_POLICY": "passive"} if device.emulated else {}),
+            **(EMULATED_ENVIRONMENT if device.emulated else {}),
             **directory,
             "XLM_DEVICE": device.name,
         },

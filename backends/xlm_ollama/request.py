@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
+from xlm_llamacpp.launch import EMULATED_ARGUMENTS
 from xlm_ollama.option import OptionError, is_option, read_option
 from xlm_plugin.errors import UsageError
 from xlm_plugin.model.cache import CacheType
@@ -141,8 +142,7 @@ class StartRequest:
         if self.value("--mmproj"):
             arguments.append("--no-mmproj-offload")
         if emulated:
-            # Repacked weights have other kernels, and a warm-up would count as steps.
-            arguments += ["--no-repack", "--no-warmup"]
+            arguments += EMULATED_ARGUMENTS
         return arguments
 
     def _count(self, name: str, least: int = 1) -> int:

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xlm_plugin.cli._streamed_step import StreamedStep
 from xlm_plugin.plan.document import Plan
 from xlm_plugin.plan.placed import placed
 from xlm_vllm.flags import worker_class
@@ -31,28 +32,17 @@ _ENOUGH_BYTES = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
-    """Decode with all shards streamed. ``compute_seconds`` is the step behind a link without a limit."""
-
-    link_bytes_per_s: float
-    link_seconds: float
-    compute_seconds: float
-    step_seconds: float
-
-    @property
-    def ratio(self) -> float:
-        """The measured step over max(link, compute): 1 hides all there is to hide."""
-        return self.step_seconds / max(self.link_seconds, self.compute_seconds)
-
-
-@dataclass(frozen=True, slots=True)
 class VllmBench:
-    """``resident`` is the speed with all shards pinned over that of stock vLLM, the median of pairs."""
+    """``resident`` is the speed with all shards pinned over that of stock vLLM, the median of pairs.
+
+    ``overlaps`` are decode steps with all shards streamed; their ``compute_seconds`` are those of a step
+    behind a link without a limit.
+    """
 
     emulated: bool
     stock_step_seconds: float
     resident: float
-    overlaps: tuple[Overlap, ...]
+    overlaps: tuple[StreamedStep, ...]
 
 
 def bench_vllm(folder: Path, *, decoded_tokens: int = 48, pairs: int = 3) -> VllmBench:
@@ -76,14 +66,19 @@ def bench_vllm(folder: Path, *, decoded_tokens: int = 48, pairs: int = 3) -> Vll
     )
 
 
-def _overlaps(engines: _Engines, plan: dict[str, Any]) -> Iterator[Overlap]:
+def _overlaps(engines: _Engines, plan: dict[str, Any]) -> Iterator[StreamedStep]:
     engines.start({"plan": plan})
     compute_seconds = engines.step_seconds()
     step_bytes = engines.step_bytes()
     for share in LINK_SHARES:
         speed = step_bytes / (share * compute_seconds)
         engines.start({"plan": plan, "link_bytes_per_s": speed})
-        yield Overlap(speed, step_bytes / speed, compute_seconds, engines.step_seconds())
+        yield StreamedStep(
+            link_bytes_per_s=speed,
+            link_seconds=step_bytes / speed,
+            compute_seconds=compute_seconds,
+            step_seconds=engines.step_seconds(),
+        )
 
 
 class _Engines:

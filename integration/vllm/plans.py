@@ -44,12 +44,7 @@ def plan_by(folder: Path, tiers: Mapping[int, Place], *, cached_experts: int = 0
         expert_bytes = max(shard.bytes // shard.experts for shard in planned if shard.experts)
         cache = ExpertCache(experts=cached_experts, expert_bytes=expert_bytes, whole_from_tokens=max(tiers))
     everything = Plan(
-        model=PlannedModel(
-            name=model.name,
-            architecture=model.architecture,
-            fingerprint=model.fingerprint,
-            weight_bytes=model.weight_bytes,
-        ),
+        model=PlannedModel.of(model),
         device="CPU",
         emulated=True,
         context=PlannedContext(tokens=PREFILL),

@@ -19,11 +19,25 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from xlm_plugin.backend import Backend
+    from xlm_plugin.backend import Backend, LaunchOptions, LaunchSpec
     from xlm_plugin.machine.document import Machine
+    from xlm_plugin.model.graph import ModelGraph
+    from xlm_plugin.plan.document import Plan
 
 MODEL = tiny_model()
 SMALL = ("tiny", "--ctx", "256", "--vram", "1GiB")
+
+
+class Recording(FakeBackend):
+    """Keeps what it is asked to launch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched: list[tuple[Plan, LaunchOptions]] = []
+
+    def launch_spec(self, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
+        self.launched.append((plan, options))
+        return super().launch_spec(plan, model, options)
 
 
 @dataclass

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-    from xlm_plugin.cli._checks import Check
+    from xlm_plugin.cli._check_list import Check
     from xlm_plugin.machine.document import Device
 
 NVIDIA_GPU = {"vendor": "0x10de", "class": "0x030000", "power/runtime_status": "active"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.engines import MODEL, SMALL, Bench, make_bench
+from tests.cli.engines import MODEL, SMALL, Bench, Recording, make_bench
 from xlm_plugin.backend import Completion
 from xlm_plugin.cli._launch import orderly_end
 from xlm_plugin.errors import EngineError
@@ -18,24 +18,10 @@ from xlm_plugin.testing import FakeBackend, fake_device, fake_machine, tiny_mode
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xlm_plugin.backend import LaunchOptions, LaunchSpec
-    from xlm_plugin.model.graph import ModelGraph
-    from xlm_plugin.plan.document import Plan
+    from xlm_plugin.backend import LaunchSpec
     from xlm_plugin.testing import FakeEngine
 
 RUN = ("run", *SMALL, "-p", "a prompt of five words", "--new-tokens", "3")
-
-
-class Recording(FakeBackend):
-    """Keeps what it is asked to launch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.launched: list[tuple[Plan, LaunchOptions]] = []
-
-    def launch_spec(self, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
-        self.launched.append((plan, options))
-        return super().launch_spec(plan, model, options)
 
 
 class Doubting(FakeBackend):

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.engines import Recording
 from xlm_hooks import plugin as hooks
 from xlm_ollama import plugin
 from xlm_ollama.option import Option, write_option
 from xlm_ollama.store import find_model
-from xlm_plugin.testing import FakeBackend, FakePlugin, fake_machine
+from xlm_plugin.testing import FakePlugin, fake_machine
 from xlm_plugin.units import GIB
 
 if TYPE_CHECKING:
@@ -20,23 +21,8 @@ if TYPE_CHECKING:
     from click.testing import Result
 
     from tests.ollama.fake_ollama import ModelStore
-    from xlm_plugin.backend import LaunchOptions, LaunchSpec
-    from xlm_plugin.model.graph import ModelGraph
-    from xlm_plugin.plan.document import Plan
 
     Run = Callable[..., Result]
-
-
-class Recording(FakeBackend):
-    """Keeps what it is asked to launch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.launched: list[tuple[Plan, LaunchOptions]] = []
-
-    def launch_spec(self, plan: Plan, model: ModelGraph, options: LaunchOptions) -> LaunchSpec:
-        self.launched.append((plan, options))
-        return super().launch_spec(plan, model, options)
 
 
 @pytest.fixture

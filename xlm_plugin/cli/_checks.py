@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from xlm_plugin.cli._check_list import Check
 from xlm_plugin.errors import XlmError
 from xlm_plugin.units import GIB, format_bytes
 
@@ -23,16 +23,6 @@ LITTLE_VRAM_BYTES = GIB // 2
 LITTLE_MEMORY_BYTES = 2 * GIB
 # A build of llama.cpp and one small model.
 LITTLE_DISK_BYTES = 3 * GIB
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was found. ``fail`` means that models cannot run; ``advice`` is what to do next."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str = ""
 
 
 def all_checks(manager: PluginManager, files: SystemFiles, load_nvml: Callable[[], Any]) -> list[Check]:

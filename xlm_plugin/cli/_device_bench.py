@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xlm_plugin.cli._paired import paired_ratio
+from xlm_plugin.cli._streamed_step import StreamedStep
 from xlm_plugin.plan.placed import placed
 
 if TYPE_CHECKING:
@@ -30,25 +31,12 @@ MOST_ROUNDS = 8
 _WORDS = "Many people who live near the river walk along its banks in the evening and talk about the day. "
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """One phase at one link speed.
-
-    ``compute_seconds`` is the bare device's step, ``link_seconds`` the time that the link needs for what
-    the step streams.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline(StreamedStep):
+    """One phase at one link speed. ``compute_seconds`` is the bare device's step."""
 
     model: str
     phase: str
-    link_bytes_per_s: float
-    link_seconds: float
-    compute_seconds: float
-    step_seconds: float
-
-    @property
-    def ratio(self) -> float:
-        """The measured step over max(link, compute): 1 hides all there is to hide."""
-        return self.step_seconds / max(self.link_seconds, self.compute_seconds)
 
 
 @dataclass(frozen=True, slots=True)

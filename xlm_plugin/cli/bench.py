@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -112,7 +111,7 @@ def _document(device: Device, bench: DeviceBench) -> dict[str, object]:
             "prefill_interval": _finite(bench.resident_prefill.interval),
             "decode_interval": _finite(bench.resident_decode.interval),
         },
-        "pipeline": [{**asdict(row), "ratio": row.ratio} for row in bench.pipeline],
+        "pipeline": [row.document() for row in bench.pipeline],
         "park_seconds": bench.park_seconds,
         "wake_steps": bench.wake_steps,
         "tokens_identical": bench.tokens_identical,

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from xlm_plugin.cli._output import out, print_json
-
-if TYPE_CHECKING:
-    from xlm_plugin.cli._checks import Check
-
-_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+from xlm_plugin.cli._check_list import print_checks
+from xlm_plugin.cli._output import print_json
 
 
 @click.command("doctor")
@@ -31,18 +25,5 @@ def command(as_json: bool) -> int:
     if as_json:
         print_json({"ok": runs, "checks": checks})
     else:
-        _print_table(checks)
+        print_checks(checks)
     return 0 if runs else 1
-
-
-def _print_table(checks: list[Check]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for check in checks:
-        found = Text(check.found)
-        if check.advice:
-            found.append(f"\n{check.advice}", style="dim")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, found)
-    out().print(table)

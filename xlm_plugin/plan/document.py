@@ -48,6 +48,16 @@ class PlannedModel(_Frozen):
     fingerprint: str
     weight_bytes: int = Field(ge=0)
 
+    @classmethod
+    def of(cls, model: ModelGraph) -> PlannedModel:
+        """Return what a plan keeps of ``model``."""
+        return cls(
+            name=model.name,
+            architecture=model.architecture,
+            fingerprint=model.fingerprint,
+            weight_bytes=model.weight_bytes,
+        )
+
 
 class PlannedContext(_Frozen):
     """The context that the plan pays for. ``tokens`` is the total over all sequences.

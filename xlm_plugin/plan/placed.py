@@ -36,16 +36,28 @@ def placed(plan: Plan, tiers: Mapping[int, Place], slots: int = 2) -> Plan:
             )
         }
     )
-    slot_bytes = max((shard.bytes for shard in plan.shards if shard.name in chosen.streamed), default=0)
+    return sized(chosen, slots)
+
+
+def sized(plan: Plan, slots: int, spare_bytes: int = 0) -> Plan:
+    """Return ``plan`` with the staging and ledger that its placements take, and just that much budget.
+
+    ``slots`` are for what streams, and ``spare_bytes`` of the budget stay free. Raises PlanError where the
+    result contradicts itself.
+    """
+    slot_bytes = max((shard.bytes for shard in plan.shards if shard.name in plan.streamed), default=0)
     staging = Staging(slots=slots if slot_bytes else 0, slot_bytes=slot_bytes)
-    resident_bytes = sum(shard.bytes for shard in plan.shards if shard.name in chosen.resident)
     ledger = plan.ledger.model_copy(
-        update={"resident_weight_bytes": resident_bytes, "staging_bytes": staging.bytes}
+        update={
+            "resident_weight_bytes": sum(s.bytes for s in plan.shards if s.name in plan.resident),
+            "staging_bytes": staging.bytes,
+            "expert_cache_bytes": plan.expert_cache.bytes if plan.expert_cache else 0,
+        }
     )
-    tight = chosen.model_copy(
-        update={"staging": staging, "ledger": ledger, "budget_bytes": ledger.total_bytes}
+    paid = plan.model_copy(
+        update={"staging": staging, "ledger": ledger, "budget_bytes": ledger.total_bytes + spare_bytes}
     )
-    return Plan.from_json(tight.to_json())
+    return Plan.from_json(paid.to_json())
 
 
 def on_host(plan: Plan, model: ModelGraph, *, layers: int = 0, kv_layers: Sequence[int] = ()) -> Plan:

@@ -102,12 +102,7 @@ def tiny_plan(
         compute_bytes=MIB,
     )
     return Plan(
-        model=PlannedModel(
-            name=model.name,
-            architecture=model.architecture,
-            fingerprint=model.fingerprint,
-            weight_bytes=model.weight_bytes,
-        ),
+        model=PlannedModel.of(model),
         device="FAKE0",
         context=PlannedContext(tokens=context_tokens),
         budget_bytes=budget_bytes or ledger.total_bytes,

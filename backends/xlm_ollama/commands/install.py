@@ -12,11 +12,10 @@ from xlm_ollama.install import uninstall as remove
 from xlm_ollama.layout import check_system, find_layout
 from xlm_ollama.support import supported_release
 from xlm_plugin.cache import cache_root
-from xlm_plugin.cli._output import out
+from xlm_plugin.cli._check_list import print_checks
 
 if TYPE_CHECKING:
     from xlm_llamacpp.engine.releases import Release
-    from xlm_ollama.health import Check
     from xlm_ollama.layout import Layout
 
 _prefix = click.option(
@@ -97,7 +96,7 @@ def doctor(prefix: Path | None) -> int:
     from xlm_ollama.health import all_checks
 
     checks = all_checks(prefix)
-    _print_checks(checks)
+    print_checks(checks)
     return 1 if any(check.status == "fail" for check in checks) else 0
 
 
@@ -131,17 +130,3 @@ def _dry_install(layout: Layout, release: Release) -> None:
         if name != LIBRARY:
             for line in content.decode().splitlines():
                 click.echo(f"  {line}")
-
-
-def _print_checks(checks: list[Check]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    styles = {"ok": "green", "warn": "yellow", "fail": "red"}
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for check in checks:
-        found = Text(check.found)
-        if check.advice:
-            found.append(f"\n{check.advice}", style="dim")
-        table.add_row(Text(check.status, style=styles[check.status]), check.name, found)
-    out().print(table)

@@ -20,8 +20,7 @@ def bench(model: Path, tokens: int, pairs: int, as_json: bool) -> None:
 
     found = bench_vllm(model, decoded_tokens=tokens, pairs=pairs)
     if as_json:
-        ratios = [{**asdict(overlap), "ratio": overlap.ratio} for overlap in found.overlaps]
-        print_json({**asdict(found), "overlaps": ratios})
+        print_json({**asdict(found), "overlaps": [overlap.document() for overlap in found.overlaps]})
         return
     click.echo(
         f"All pinned: {found.resident:.3f} of stock vLLM's speed, "

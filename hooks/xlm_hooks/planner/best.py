@@ -132,12 +132,7 @@ class Planner:
         cache = placer.expert_cache(layout, budget_bytes - ledger.total_bytes - layout.bytes)
         resident_bytes = sum(map(device_bytes, placer.resident(layout)))
         return Plan(
-            model=PlannedModel(
-                name=model.name,
-                architecture=model.architecture,
-                fingerprint=model.fingerprint,
-                weight_bytes=model.weight_bytes,
-            ),
+            model=PlannedModel.of(model),
             device=device.name,
             emulated=device.emulated,
             context=self._context,
