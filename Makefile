@@ -45,7 +45,9 @@ test-native: native-address,undefined native-thread
 test-integration: engine
 	$(BIN)/pytest integration
 
+# Checkouts share the environment: each puts itself in first.
 test-vllm: $(VLLM_VENV)/.installed-dev
+	@$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(VLLM_VENV)/bin/python -m pytest integration/vllm
 
 $(VLLM_VENV)/.installed-dev: $(VLLM_VENV)/.installed pyproject.toml
